@@ -1,0 +1,39 @@
+"""Predictions and exact chains for the supermarket model, JSQ(d).
+
+Names are imported when they are first used. So a notebook loads just the modules that it needs,
+and the book's build knows from the loaded modules what to rerun after an edit.
+"""
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "ParameterError": "validation",
+    "fixed_point": "theory.fixed_point",
+    "log_fixed_point": "theory.fixed_point",
+    "k_lambda_d": "theory.fixed_point",
+    "max_queue_hypothesis": "theory.fixed_point",
+    "mean_queue": "theory.fixed_point",
+    "mean_sojourn": "theory.fixed_point",
+    "trajectory": "theory.fixed_point",
+    "cavity": "theory.cavity",
+    "simulate": "chains.occupancy",
+    "simulate_queues": "chains.queues",
+    "Exponential": "service",
+    "Lomax": "service",
+    "Hyperexponential": "service",
+}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604  (the names are strings, built above)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

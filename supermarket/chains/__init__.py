@@ -1,0 +1,1 @@
+"""Measurements: the exact simulators, one module a model."""

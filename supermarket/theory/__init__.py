@@ -1,0 +1,1 @@
+"""Predictions: closed forms, recursions and ODEs, one module a paper topic."""

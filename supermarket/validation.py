@@ -1,0 +1,128 @@
+"""Checks of what a person typed: one sentence that says what was given, what is allowed, what to do."""
+
+import math
+from collections.abc import Iterable
+from difflib import get_close_matches
+from numbers import Integral, Real
+
+import numpy as np
+
+INT64_MAX = int(np.iinfo(np.int64).max)
+
+
+class ParameterError(ValueError):
+    """A parameter outside what is allowed. In a notebook it shows as one sentence, no traceback."""
+
+    def _render_traceback_(self) -> list[str]:
+        return [f"{type(self).__name__}: {self}"]
+
+
+def integer(name: str, value: object, low: int | None = None, high: int | None = None) -> int:
+    """Return `value` as an int in [low, high].
+
+    Raises
+    ------
+    ParameterError
+        If it is not a whole number (strings, booleans and 1e6-like floats are refused), or is out
+        of range.
+    """
+    if isinstance(value, str):
+        raise ParameterError(
+            f"{name} = {value!r} is text, and a whole number is needed: "
+            f"write it with digits alone, such as {name} = {_as_digits(value)}."
+        )
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+        hint = f", such as {name} = {int(value)}" if _is_whole(value) else ""
+        raise ParameterError(
+            f"{name} = {value!r} is not a whole number: write it with digits alone{hint}."
+        )
+    value = int(value)
+    if (low is not None and value < low) or (high is not None and value > high):
+        raise ParameterError(f"{name} = {value} is out of range: {_allowed(name, low, high)}.")
+    return value
+
+
+def real(
+    name: str,
+    value: object,
+    low: float = -math.inf,
+    high: float = math.inf,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> float:
+    """Return `value` as a finite float between `low` and `high`, each end allowed unless open.
+
+    Raises
+    ------
+    ParameterError
+        If it is not a finite number, or is out of range.
+    """
+    if isinstance(value, str):
+        raise ParameterError(
+            f"{name} = {value!r} is text, and a number is needed: "
+            f"write {name} = {_as_digits(value)} without quotes and with a decimal point."
+        )
+    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+        raise ParameterError(f"{name} = {value!r} is not a number: give a decimal number.")
+    value = float(value)
+    if not math.isfinite(value):
+        raise ParameterError(f"{name} = {value} is not finite: give a decimal number.")
+    if value < low or value > high or (open_low and value == low) or (open_high and value == high):
+        allowed = _allowed(name, low, high, open_low, open_high)
+        raise ParameterError(f"{name} = {value:.16g} is out of range: {allowed}.")
+    return value
+
+
+def arrival_rate(lam: object, name: str = "lam") -> float:
+    """Return the arrival rate per server, a float in (0, 1): a queue is stable only below 1."""
+    return real(name, lam, 0.0, 1.0, open_low=True, open_high=True)
+
+
+def choice(name: str, value: object, allowed: Iterable[object]) -> object:
+    """Return `value` if it is one of `allowed`.
+
+    Raises
+    ------
+    ParameterError
+        If it is not; the sentence lists what is allowed and, for a misspelt word, the nearest.
+    """
+    allowed = list(allowed)
+    if any(type(value) is type(option) and value == option for option in allowed):
+        return value
+    raise ParameterError(
+        f"{name} = {value!r} is not known: use {', '.join(map(repr, allowed))}"
+        f"{nearest(value, allowed)}."
+    )
+
+
+def nearest(value: object, allowed: Iterable[object]) -> str:
+    """Return ' (did you mean X?)' for a misspelt word, or nothing."""
+    close = get_close_matches(str(value), [str(option) for option in allowed], n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _allowed(
+    name: str,
+    low: float | None,
+    high: float | None,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> str:
+    below = "" if low in (None, -math.inf) else f"{low:.16g} {'<' if open_low else '<='} "
+    above = "" if high in (None, math.inf) else f" {'<' if open_high else '<='} {high:.16g}"
+    return f"choose {below}{name}{above}"
+
+
+def _as_digits(text: str) -> str:
+    try:
+        number = float(text)
+    except ValueError:
+        return "10"
+    if not math.isfinite(number):
+        return "10"
+    return str(int(number)) if number.is_integer() else repr(number)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, Real) and math.isfinite(value) and float(value).is_integer()
