@@ -1,13 +1,16 @@
-"""Checks of what a person typed: one sentence that says what was given, what is allowed, what to do."""
+"""Checks of what a person typed: one sentence says what was given, what is allowed, what to do."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
 
 import numpy as np
 
-INT64_MAX = int(np.iinfo(np.int64).max)
+# A uniform double has 53 bits: beyond, a queue picked as int(uniform * n) would miss some queues.
+EXACT_MAX = 2**53
+
+Check = Callable[[str, object], object]  # (name, value) -> the value, cleaned
 
 
 class ParameterError(ValueError):
@@ -94,6 +97,45 @@ def choice(name: str, value: object, allowed: Iterable[object]) -> object:
         f"{name} = {value!r} is not known: use {', '.join(map(repr, allowed))}"
         f"{nearest(value, allowed)}."
     )
+
+
+def whole(low: int | None = None, high: int | None = None) -> Check:
+    """Return the check of a whole number in [low, high]."""
+    return lambda name, value: integer(name, value, low, high)
+
+
+def number(low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> Check:
+    """Return the check of a finite number between `low` and `high`."""
+    return lambda name, value: real(name, value, low, high, open_low=open_low, open_high=open_high)
+
+
+def positive(name: str, value: object) -> float:
+    """Return `value` as a finite float above 0."""
+    return real(name, value, 0.0, open_low=True)
+
+
+def rate(name: str, value: object) -> float:
+    """Return `value` as an arrival rate per server, in (0, 1)."""
+    return arrival_rate(value, name)
+
+
+def one_of(*allowed: object) -> Check:
+    """Return the check that a value is one of `allowed`."""
+    return lambda name, value: choice(name, value, allowed)
+
+
+def list_of(check: Check) -> Check:
+    """Return the check of a non-empty list without repetitions, each entry passed to `check`."""
+
+    def checked(name: str, value: object) -> list:
+        if isinstance(value, str) or not isinstance(value, Iterable):
+            raise ParameterError(f"{name} = {value!r} is not a list: write it as [{value}].")
+        entries = [check(f"{name}[{index}]", entry) for index, entry in enumerate(value)]
+        if not entries or len(set(entries)) < len(entries):
+            raise ParameterError(f"{name} = {value!r} needs at least one entry, each one once.")
+        return entries
+
+    return checked
 
 
 def nearest(value: object, allowed: Iterable[object]) -> str:

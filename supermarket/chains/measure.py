@@ -1,0 +1,330 @@
+"""Run a chain over a stretch of time and measure it: what all chains here share.
+
+Time is continuous: events come as a Poisson process of rate n (1 + lam) per mean service time, and
+every event is one step of the discrete chain of Brightwell & Luczak. Given the number N of events
+in an interval, its N + 1 holding times have the same law, so each state is weighted by 1 / (N + 1):
+the mean over the holding times given the path, with the same expectation and less noise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+from numpy.random import SeedSequence
+from numpy.typing import ArrayLike, NDArray
+
+import supermarket
+from supermarket.statistics import Interval, mean_interval
+from supermarket.validation import (
+    EXACT_MAX,
+    ParameterError,
+    arrival_rate,
+    choice,
+    integer,
+    nearest,
+    real,
+)
+
+# Events between two looks at the keyboard: some tenths of a second.
+_EVENTS_A_CALL = 2**22
+
+
+class Chain(Protocol):
+    """What `measure` needs of a chain."""
+
+    counts: NDArray[np.int64]  # counts[i] = queues of length at least i; the last entry is 0
+
+    def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
+        """Make up to `events` steps and return how many; fewer if the next level needs room.
+
+        With the steps numbered from 1, add to ``moved[i]`` (change of counts[i]) * (step) for
+        every change, and to ``at_top[m]`` the number of states left whose top level was m.
+        """
+
+    def grow(self) -> None:
+        """Double the number of levels there is room for."""
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """What one run of a chain gave, and everything that made it.
+
+    Attributes
+    ----------
+    profile : ndarray of float64, shape (levels,)
+        ``profile[i]`` is the time-averaged share of queues with length at least i; it is 0 from the
+        first level that was never reached.
+    max_queue : dict of int to float
+        Length to the share of time for which it was the maximum queue length.
+    times : ndarray of float64, shape (m,)
+        Times since the end of the warm-up, in `time_unit`.
+    path : ndarray of int64, shape (m, levels)
+        ``path[j, i]`` is the number of queues with length at least i at ``times[j]``.
+    events : int
+        Steps of the chain, those of the warm-up included.
+    batch_profiles : ndarray of float64, shape (batches, levels)
+        The profile over consecutive stretches of equal length.
+    batch_max_queue : ndarray of float64, shape (batches, levels)
+        The law of the maximum over the same stretches.
+    final : ndarray of int64, shape (levels,)
+        The counts at the end.
+    chain : str
+        "occupancy" or "queues".
+    n, d, lam, replacement, horizon, warmup, time_unit, start, seed, version
+        What the run was asked for. `start` is its name or "given"; `seed` is (entropy, spawn key).
+    """
+
+    profile: NDArray[np.float64]
+    max_queue: dict[int, float]
+    times: NDArray[np.float64]
+    path: NDArray[np.int64]
+    events: int
+    batch_profiles: NDArray[np.float64]
+    batch_max_queue: NDArray[np.float64]
+    final: NDArray[np.int64]
+    chain: str
+    n: int
+    d: int
+    lam: float
+    replacement: bool
+    horizon: float
+    warmup: float
+    time_unit: str
+    start: str
+    seed: tuple[int, tuple[int, ...]]
+    version: str
+
+    @property
+    def mean_queue(self) -> float:
+        """Time-averaged number of jobs a queue."""
+        return float(self.profile[1:].sum())
+
+    def profile_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
+        """Return batch-means intervals for every level of the profile (see `mean_interval`)."""
+        return mean_interval(self.batch_profiles, confidence, among=among)
+
+    def mean_queue_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
+        """Return the batch-means interval for the mean number of jobs a queue."""
+        return mean_interval(self.batch_profiles[:, 1:].sum(axis=1), confidence, among=among)
+
+    def exact_length_interval(
+        self, length: int, confidence: float = 0.95, *, among: int = 1
+    ) -> Interval:
+        """Return the batch-means interval for the share of queues with exactly this length."""
+        levels = self.batch_profiles.shape[1]
+        if length + 1 >= levels:
+            return mean_interval(np.zeros(len(self.batch_profiles)), confidence)
+        share = self.batch_profiles[:, length] - self.batch_profiles[:, length + 1]
+        return mean_interval(share, confidence, among=among)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A run's checked parameters."""
+
+    n: int
+    d: int
+    lam: float
+    horizon: float
+    warmup: float
+    seed: SeedSequence
+    times: NDArray[np.float64]
+    batches: int
+    replacement: bool
+    time_unit: str
+
+
+def plan(
+    n: int,
+    d: int,
+    lam: float,
+    horizon: float,
+    seed: int | SeedSequence,
+    warmup: float | None,
+    times: ArrayLike,
+    batches: int,
+    replacement: bool,
+    time_unit: str,
+    max_events: float,
+) -> Plan:
+    """Check a run's parameters; the sentences name what is allowed (see `supermarket.simulate`)."""
+    n = integer("n", n, 1, EXACT_MAX)
+    d = integer("d", d, 1, EXACT_MAX)
+    lam = arrival_rate(lam)
+    replacement = bool(choice("replacement", replacement, (True, False)))
+    time_unit = str(choice("time_unit", time_unit, ("service", "steps")))
+    if not replacement and d > n:
+        raise ParameterError(
+            f"d = {d} distinct queues cannot be chosen among n = {n}: "
+            "choose d <= n, or replacement=True."
+        )
+    horizon = real("horizon", horizon, 0.0, open_low=True)
+    warmup = horizon / 10 if warmup is None else real("warmup", warmup, 0.0)
+    batches = integer("batches", batches, 2, 10**6)
+    if time_unit == "steps":
+        if not (horizon.is_integer() and horizon >= batches):
+            raise ParameterError(
+                f"horizon = {horizon:g} steps is not a whole number, at least the {batches} batches."
+            )
+        warmup = float(int(warmup))
+    moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    if moments.ndim != 1 or not np.all((moments >= 0) & (moments <= horizon)):
+        raise ParameterError(f"times must be numbers between 0 and the horizon {horizon:g}.")
+    if np.any(np.diff(moments) < 0):
+        raise ParameterError("times must not decrease: sort them.")
+    per_unit = n * (1 + lam) if time_unit == "service" else 1.0
+    events = (horizon + warmup) * per_unit
+    if events > max_events:
+        raise ParameterError(
+            f"about {events:.2g} events are asked for, some {events * 4e-8 / 3600:.2g} hours: "
+            f"shorten the horizon ({horizon:g}), or pass max_events={events * 1.1:.1e} to go ahead."
+        )
+    if not isinstance(seed, SeedSequence):
+        seed = SeedSequence(integer("seed", seed, 0))
+    return Plan(n, d, lam, horizon, warmup, seed, moments, batches, replacement, time_unit)
+
+
+def given_counts(n: int, start: ArrayLike) -> NDArray[np.int64]:
+    """Return the counts of a start profile given as shares u[0] = 1 >= u[1] >= ... >= 0.
+
+    Raises
+    ------
+    ParameterError
+        If the profile is not such a sequence.
+    """
+    if isinstance(start, str):
+        names = ("empty", "fixed point")
+        raise ParameterError(
+            f"start = {start!r} is not known: use 'empty', 'fixed point', or a profile of shares"
+            f"{nearest(start, names)}."
+        )
+    u = np.asarray(start, dtype=np.float64)
+    if u.ndim != 1 or len(u) == 0 or not np.all(np.isfinite(u)):
+        raise ParameterError("start must be a list of finite shares u[0], u[1], ...")
+    if u[0] != 1 or np.any(np.diff(u) > 0) or u[-1] < 0:
+        raise ParameterError(
+            "start must be a profile: u[0] = 1 and no share above the one before it, none below 0."
+        )
+    counts = np.rint(u * n).astype(np.int64)
+    return np.append(counts[counts > 0], 0)
+
+
+def with_room(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the counts followed by zeros: at least two levels above the top, 32 in all."""
+    top = int(np.flatnonzero(counts)[-1])
+    roomy = np.zeros(max(32, top + 3), dtype=np.int64)
+    roomy[: top + 1] = counts[: top + 1]
+    return roomy
+
+
+def measure(
+    chain: Chain, name: str, start: str, todo: Plan, rng: np.random.Generator
+) -> Simulation:
+    """Run `chain` through its warm-up and its horizon and return what was seen."""
+    clock = _Clock(chain, todo, rng)
+    if todo.warmup > 0:
+        clock.stretch(todo.warmup)
+    ends = np.linspace(0.0, todo.horizon, todo.batches + 1)
+    if todo.time_unit == "steps":
+        ends = np.rint(ends)
+    profiles: list[NDArray[np.float64]] = []
+    tops: list[NDArray[np.float64]] = []
+    path = []
+    upcoming = list(todo.times)
+    for begin, end in pairwise(ends):
+        batch_profile, batch_top, now = np.zeros(1), np.zeros(1), begin
+        while upcoming and (upcoming[0] < end or end == ends[-1]):
+            moment = upcoming.pop(0)
+            if moment > now:
+                profile, top = clock.stretch(moment - now)
+                batch_profile = _add(batch_profile, profile * (moment - now))
+                batch_top = _add(batch_top, top * (moment - now))
+                now = moment
+            path.append(chain.counts.copy())
+        if end > now:
+            profile, top = clock.stretch(end - now)
+            batch_profile = _add(batch_profile, profile * (end - now))
+            batch_top = _add(batch_top, top * (end - now))
+        profiles.append(batch_profile / (end - begin))
+        tops.append(batch_top / (end - begin))
+    levels = len(chain.counts)
+    weights = np.diff(ends) / todo.horizon
+    batch_profiles, batch_tops = _stack(profiles, levels), _stack(tops, levels)
+    law = weights @ batch_tops
+    return Simulation(
+        profile=weights @ batch_profiles,
+        max_queue={int(m): float(law[m]) for m in np.flatnonzero(law)},
+        times=todo.times,
+        path=_stack(path, levels).astype(np.int64),
+        events=clock.events,
+        batch_profiles=batch_profiles,
+        batch_max_queue=batch_tops,
+        final=chain.counts.copy(),
+        chain=name,
+        n=todo.n,
+        d=todo.d,
+        lam=todo.lam,
+        replacement=todo.replacement,
+        horizon=todo.horizon,
+        warmup=todo.warmup,
+        time_unit=todo.time_unit,
+        start=start,
+        seed=(int(todo.seed.entropy), tuple(todo.seed.spawn_key)),
+        version=supermarket.__version__,
+    )
+
+
+class _Clock:
+    """Turns stretches of time into events and averages over them."""
+
+    def __init__(self, chain: Chain, todo: Plan, rng: np.random.Generator) -> None:
+        self.chain = chain
+        self.todo = todo
+        self.rng = rng
+        self.events = 0
+
+    def stretch(self, length: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Go on for `length` units of time; return the mean profile and the law of the maximum."""
+        todo, chain = self.todo, self.chain
+        in_steps = todo.time_unit == "steps"
+        events = int(length) if in_steps else self.rng.poisson(length * todo.n * (1 + todo.lam))
+        summed, at_top, left = np.zeros(1), np.zeros(1), events
+        while left > 0:
+            moved = np.zeros_like(chain.counts)
+            stayed = np.zeros_like(chain.counts)
+            done = chain.advance(min(left, _EVENTS_A_CALL), moved, stayed)
+            # The sum of a count over the states left by steps 1..done, from its changes alone.
+            summed = _add(summed, chain.counts * float(done) - moved)
+            at_top = _add(at_top, stayed.astype(np.float64))
+            left -= done
+            if chain.counts[-2] > 0:
+                chain.grow()
+        self.events += events
+        states = events
+        if not in_steps:  # the state after the last event is held too
+            summed = _add(summed, chain.counts.astype(np.float64))
+            at_top = _add(at_top, np.eye(1, len(chain.counts), _top(chain.counts))[0])
+            states += 1
+        return summed / (todo.n * states), at_top / states
+
+
+def _top(counts: NDArray[np.int64]) -> int:
+    return int(np.flatnonzero(counts)[-1])
+
+
+def _add(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Add two arrays, the shorter one continued by zeros."""
+    total = np.zeros(max(len(a), len(b)))
+    total[: len(a)] += a
+    total[: len(b)] += b
+    return total
+
+
+def _stack(rows: Sequence[NDArray], levels: int) -> NDArray:
+    """Return rows of different lengths as one array, each continued by zeros."""
+    stacked = np.zeros((len(rows), levels))
+    for row, values in zip(stacked, rows, strict=True):
+        row[: len(values)] = values
+    return stacked

@@ -1,0 +1,155 @@
+"""The labelled chain: n queue lengths, exactly as Brightwell & Luczak define it.
+
+An arrival draws an ordered list of d queues and joins the first shortest one in it; a potential
+departure picks a queue and takes a customer if there is one. Slower than the occupancy chain, and
+the reference that one is tested against; also for questions about named queues.
+"""
+
+import numpy as np
+from numba import njit
+from numpy.random import Generator, SeedSequence
+from numpy.typing import ArrayLike, NDArray
+
+from supermarket.chains.measure import Simulation, measure, plan, with_room
+from supermarket.validation import ParameterError, integer
+
+
+def simulate_queues(
+    n: int,
+    d: int,
+    lam: float,
+    *,
+    horizon: float,
+    seed: int | SeedSequence,
+    lengths: ArrayLike | None = None,
+    warmup: float | None = None,
+    times: ArrayLike = (),
+    batches: int = 32,
+    replacement: bool = True,
+    time_unit: str = "service",
+    max_events: float = 1e10,
+) -> tuple[Simulation, NDArray[np.int64]]:
+    """Simulate the n queue lengths of the supermarket model.
+
+    Parameters
+    ----------
+    n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_events
+        As in `supermarket.simulate`; n is at most 10**9, as every queue is held in memory.
+    lengths : array_like of int, shape (n,), optional
+        Queue lengths before the warm-up; all empty by default.
+
+    Returns
+    -------
+    simulation : Simulation
+    lengths : ndarray of int64, shape (n,)
+        The queue lengths at the end.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is not allowed.
+
+    References
+    ----------
+    .. [1] G. Brightwell and M. Luczak, "The supermarket model with arrival rate tending to one",
+       arXiv:1201.5523, section 1.
+
+    Examples
+    --------
+    >>> from supermarket import simulate_queues
+    >>> run, lengths = simulate_queues(n=100, d=2, lam=0.7, horizon=50, seed=1)
+    >>> run.final[1] == (lengths >= 1).sum()
+    True
+    """
+    integer("n", n, 1, 10**9)
+    todo = plan(
+        n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_events
+    )
+    rng = np.random.default_rng(todo.seed)
+    if lengths is None:
+        queues, named = np.zeros(todo.n, dtype=np.int64), "empty"
+    else:
+        queues, named = _checked_lengths(lengths, todo.n), "given"
+    chain = _Queues(queues, todo.d, todo.lam, todo.replacement, rng)
+    return measure(chain, "queues", named, todo, rng), queues
+
+
+class _Queues:
+    def __init__(
+        self, lengths: NDArray[np.int64], d: int, lam: float, replacement: bool, rng: Generator
+    ) -> None:
+        at_least = len(lengths) - np.cumsum(np.bincount(lengths))
+        self.counts = with_room(np.concatenate([[len(lengths)], at_least]))
+        self._lengths = lengths
+        # Drawing distinct queues shuffles the front of this list; any order is as good a start.
+        self._order = np.arange(0 if replacement else len(lengths))
+        self._d = d
+        self._lam = lam
+        self._rng = rng
+
+    def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
+        return _advance(
+            self._rng, self._lengths, self._order, self.counts, self._d, self._lam, events, moved,
+            at_top,
+        )  # fmt: skip
+
+    def grow(self) -> None:
+        self.counts = np.append(self.counts, np.zeros_like(self.counts))
+
+
+def _checked_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
+    queues = np.asarray(lengths)
+    if queues.shape != (n,) or not np.issubdtype(queues.dtype, np.integer) or queues.min() < 0:
+        raise ParameterError(
+            f"lengths must be n = {n} whole numbers, none below 0; "
+            f"given: shape {queues.shape}, type {queues.dtype}."
+        )
+    return queues.astype(np.int64)
+
+
+@njit(nogil=True)
+def _advance(rng, x, order, s, d, lam, events, moved, at_top):  # noqa: ANN001, ANN202
+    """Make up to `events` steps in place and return how many: fewer if the room is used up."""
+    n = len(x)
+    distinct = len(order) > 0
+    top = len(s) - 1
+    while s[top] == 0:
+        top -= 1
+    arrival = lam / (1.0 + lam)
+    since = 0
+    for step in range(1, events + 1):
+        if rng.random() < arrival:
+            joined = -1
+            for j in range(d):
+                if distinct:  # the j-th step of a Fisher-Yates shuffle
+                    other = j + int(rng.random() * (n - j))
+                    candidate = order[other]
+                    order[other] = order[j]
+                    order[j] = candidate
+                else:
+                    candidate = int(rng.random() * n)
+                if joined < 0 or x[candidate] < x[joined]:  # strictly: ties go to the first
+                    joined = candidate
+            x[joined] += 1
+            i = x[joined]
+            s[i] += 1
+            moved[i] += step
+            if i > top:
+                at_top[top] += step - since
+                since = step
+                top = i
+                if top == len(s) - 2:
+                    return step
+        else:
+            left = int(rng.random() * n)
+            i = x[left]
+            if i > 0:
+                x[left] -= 1
+                s[i] -= 1
+                moved[i] -= step
+                if s[top] == 0:
+                    at_top[top] += step - since
+                    since = step
+                    top -= 1
+    at_top[top] += events - since
+    return events

@@ -1,0 +1,281 @@
+"""What every notebook does: check its parameters, collect verdicts, say what made them.
+
+A notebook calls `begin` in the first cell after its parameters, adds verdicts as it goes, and ends
+with `finish`, which writes ``verdicts/<name>.json`` and ``provenance/<name>.json`` below the folder
+named by the environment variable SUPERMARKET_BUILD (``build`` in the working folder if unset).
+"""
+
+import ast
+import json
+import math
+import os
+import platform
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import supermarket
+from supermarket.statistics import Interval
+from supermarket.validation import Check, ParameterError, nearest
+
+# How the work is spread, not what comes out: kept out of the verdict data.
+_SETTINGS = ("threads",)
+_LIBRARIES = ("numpy", "numba", "scipy", "pandas", "matplotlib")
+
+
+class Table:
+    """A small table that shows as HTML on a page and as text in a terminal."""
+
+    def __init__(self, frame: pd.DataFrame, note: str = "") -> None:
+        self.frame = frame
+        self.note = note
+
+    def _repr_html_(self) -> str:
+        note = f'<p class="provenance">{self.note}</p>' if self.note else ""
+        return f'<div class="wide">{self.frame.to_html(index=False, border=0)}</div>{note}'
+
+    def __repr__(self) -> str:
+        return self.frame.to_string(index=False) + (f"\n{self.note}" if self.note else "")
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One run of one notebook: its parameters, and the verdicts found so far.
+
+    Attributes
+    ----------
+    name : str
+        The notebook's file name without its ending.
+    parameters : dict
+        Name to checked value, without those that only say how the work is spread.
+    table : Table
+        The parameters with their meanings, for the page.
+    verdicts : list of dict
+        One a claim, in order; the keys are claim, source, parameters, predicted, measured, low,
+        high, holds.
+    """
+
+    name: str
+    parameters: dict[str, Any]
+    table: Table
+    verdicts: list[dict[str, Any]] = field(default_factory=list)
+    started: float = field(default_factory=time.perf_counter)
+
+    def verdict(
+        self,
+        claim: str,
+        source: str,
+        predicted: float,
+        measured: Interval,
+        *,
+        relation: str = "equal",
+        **point: Any,
+    ) -> bool:
+        """Add a verdict and return whether the claim holds.
+
+        Parameters
+        ----------
+        claim : str
+            What is claimed, in one sentence.
+        source : str
+            Paper and equation.
+        predicted : float
+            What the theorem says.
+        measured : Interval
+            What was found.
+        relation : {"equal", "at least", "at most", "exactly"}
+            The claim holds when the interval contains the prediction ("equal"), lies on the stated
+            side of it as a whole, or consists of it alone ("exactly").
+        **point
+            Where in the experiment this was measured (such as d=2), added to the parameters.
+
+        Raises
+        ------
+        ParameterError
+            If a number is not finite: such a result is no verdict.
+        """
+        low, high = float(measured.low), float(measured.high)
+        numbers = {"predicted": predicted, "measured": measured.estimate, "low": low, "high": high}
+        numbers = {key: _plain(value) for key, value in numbers.items()}
+        for key, value in numbers.items():
+            if not math.isfinite(value):
+                raise ParameterError(
+                    f"{key} = {value} for the claim {claim!r}: the run is too short to support it."
+                )
+        holds = {
+            "equal": low <= predicted <= high,
+            "exactly": low == predicted == high,
+            "at least": low >= predicted,
+            "at most": high <= predicted,
+        }[relation]
+        parameters = self.parameters | {key: _plain(value) for key, value in point.items()}
+        self.verdicts.append(
+            {"claim": claim, "source": source, "parameters": parameters, **numbers, "holds": holds}
+        )
+        return holds
+
+    def finish(self) -> Table:
+        """Write the verdicts and what made them, and return the table of verdicts for the page."""
+        build = Path(os.environ.get("SUPERMARKET_BUILD", "build"))
+        provenance = {
+            "notebook": self.name,
+            "supermarket": supermarket.__version__,
+            "commit": _commit(),
+            "parameters": self.parameters,
+            "python": platform.python_version(),
+            **{library: version(library) for library in _LIBRARIES},
+            "modules": sorted(name for name in sys.modules if name.split(".")[0] == "supermarket"),
+            "seconds": round(time.perf_counter() - self.started, 1),
+        }
+        _write(build / "verdicts" / f"{self.name}.json", self.verdicts)
+        _write(build / "provenance" / f"{self.name}.json", provenance)
+        rows = [
+            {
+                "claim": verdict["claim"],
+                "source": verdict["source"],
+                **_in_digits(verdict),
+                "holds": "yes" if verdict["holds"] else "NO",
+            }
+            for verdict in self.verdicts
+        ]
+        made = ", ".join(f"{library} {provenance[library]}" for library in _LIBRARIES)
+        seed = f"seed {self.parameters['seed']}, " if "seed" in self.parameters else ""
+        note = (
+            f"Made by supermarket {supermarket.__version__}"
+            f"{_at_commit(provenance['commit'])}, {seed}Python {provenance['python']}, {made}, "
+            f"in {provenance['seconds']} s."
+        )
+        return Table(pd.DataFrame(rows), note)
+
+
+def begin(name: str, namespace: dict[str, Any], **checks: Check) -> Experiment:
+    """Check a notebook's parameters before any work is done.
+
+    Parameters
+    ----------
+    name : str
+        The notebook's file name without its ending.
+    namespace : dict
+        The notebook's ``globals()``. Checked values are put back into it.
+    **checks : Check
+        For each parameter, a function (name, value) that returns the clean value or raises.
+
+    Returns
+    -------
+    Experiment
+
+    Raises
+    ------
+    ParameterError
+        One sentence for a parameter that is unknown, missing, of the wrong type or out of range.
+    """
+    cells = [str(cell) for cell in namespace.get("In", [])]
+    for given in _injected(cells):
+        if given not in checks:
+            raise ParameterError(
+                f"{given} is not a parameter of {name}: choose from {', '.join(checks)}"
+                f"{nearest(given, checks)}."
+            )
+    clean = {}
+    for parameter, check in checks.items():
+        if parameter not in namespace:
+            raise ParameterError(f"{name} needs a value for {parameter}: run the cell above.")
+        clean[parameter] = check(parameter, namespace[parameter])
+    namespace.update(clean)
+    meanings = _meanings(cells)
+    frame = pd.DataFrame(
+        [
+            {"parameter": key, "value": _shown(value), "meaning": meanings.get(key, "")}
+            for key, value in clean.items()
+        ]
+    )
+    tracked = {key: _plain(value) for key, value in clean.items() if key not in _SETTINGS}
+    return Experiment(name, tracked, Table(frame))
+
+
+def _injected(cells: list[str]) -> list[str]:
+    """Return the names that papermill injected: those set in the cell headed '# Parameters'."""
+    names = []
+    for cell in cells:
+        if cell.startswith("# Parameters\n"):
+            for node in ast.parse(cell).body:
+                if isinstance(node, ast.Assign):
+                    names += [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return names
+
+
+def _meanings(cells: list[str]) -> dict[str, str]:
+    """Return the help text of each line `name: type = default  # help`, as papermill reads it."""
+    line = re.compile(r"^(\w+)\s*:[^=]*=.*?#\s*(.+)$", re.MULTILINE)
+    return {name: text for cell in cells for name, text in line.findall(cell)}
+
+
+def _plain(value: Any) -> Any:
+    """Return `value` as Python numbers, for JSON."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, np.ndarray | list | tuple):
+        return [_plain(entry) for entry in value]
+    return value
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(_shown, value))
+    if isinstance(value, int):
+        return f"{value:,}".replace(",", "\u202f")
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _in_digits(verdict: dict[str, Any]) -> dict[str, str]:
+    """Return a verdict's numbers with the digits that its interval supports."""
+    low, high = verdict["low"], verdict["high"]
+    numbers = [verdict["predicted"], verdict["measured"], low, high]
+    largest = max(map(abs, numbers))
+    width = high - low
+    if all(float(value).is_integer() for value in numbers) and largest < 1e15:
+        predicted, measured, low, high = (str(int(value)) for value in numbers)
+    else:
+        digits = 6
+        if width > 0 and largest > 0:
+            digits = 2 + max(1, math.ceil(math.log10(largest)) - math.floor(math.log10(width)))
+        predicted, measured, low, high = (f"{value:.{min(digits, 12)}g}" for value in numbers)
+    return {"predicted": predicted, "measured": measured, "interval": f"{low} to {high}"}
+
+
+def _commit() -> str | None:
+    """Return the commit of the checkout that holds the package, '+' appended if it was edited."""
+    root = Path(supermarket.__file__).parents[1]
+    if not (root / ".git").exists():
+        return None
+    try:
+        commit = _git(root, "rev-parse", "--short=12", "HEAD")
+        edited = _git(root, "status", "--porcelain", "--", "supermarket", "notebooks")
+    except (OSError, subprocess.CalledProcessError):  # no git here, or no commit yet
+        return None
+    return commit + ("+" if edited else "")
+
+
+def _git(root: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def _at_commit(commit: str | None) -> str:
+    return f" (commit {commit})" if commit else ""
+
+
+def _write(path: Path, content: Any) -> None:
+    """Write JSON so that a reader never sees half a file."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    half = path.with_suffix(f".{os.getpid()}.part")
+    half.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
+    half.replace(path)

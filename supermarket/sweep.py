@@ -1,0 +1,43 @@
+"""Many runs over the cores of this machine."""
+
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+from numpy.random import SeedSequence
+from tqdm import tqdm
+
+Result = TypeVar("Result")
+
+
+def run_points(
+    function: Callable[..., Result],
+    points: Iterable[Mapping[str, Any]],
+    *,
+    seed: int,
+    threads: int = 1,
+) -> list[Result]:
+    """Call ``function(**point, seed=...)`` for every point and return the results in order.
+
+    Point number i gets the i-th stream spawned from `seed`, so a result depends on the seed and the
+    point, never on the number of threads. The chains release the GIL while they run.
+
+    Parameters
+    ----------
+    function : callable
+        Such as `supermarket.simulate`.
+    points : iterable of mappings
+        Keyword arguments, one mapping a run.
+    seed : int
+        Root of all streams.
+    threads : int
+        Runs at a time. A bar shows the progress where stderr is a terminal.
+    """
+    points = list(points)
+    streams = SeedSequence(seed).spawn(len(points))
+
+    def one(point: Mapping[str, Any], stream: SeedSequence) -> Result:
+        return function(**point, seed=stream)
+
+    with ThreadPoolExecutor(threads) as pool:
+        return list(tqdm(pool.map(one, points, streams), total=len(points), disable=None))

@@ -1,0 +1,333 @@
+"""How the tail of a FIFO queue decays under JSQ(d) when the service law has a power-law tail.
+
+With ``survival(s) ~ c s**-beta`` there are three regimes, on the two sides of
+``beta = d / (d - 1)`` and at it: doubly exponential, power law, exponential ([1]_, theorems 1.1
+to 1.3; lambda is called alpha there, and d is called D).
+
+References
+----------
+.. [1] M. Bramson, Y. Lu, B. Prabhakar, Decay of tails at equilibrium for FIFO join the shortest
+   queue networks, Ann. Appl. Probab. 23 (2013) 1841-1878.
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import brentq
+from scipy.special import gammaln
+
+from supermarket.statistics import Interval
+from supermarket.validation import ParameterError, arrival_rate, integer, real
+
+
+def critical_beta(d: int) -> float:
+    """Return ``d / (d - 1)``, where the tail changes its kind ([1]_ of this module, section 1).
+
+    Parameters
+    ----------
+    d : int
+        Choices, at least 2.
+    """
+    d = integer("d", d, 2)
+    return d / (d - 1)
+
+
+def q(beta: float, d: int) -> float:
+    r"""Return the doubly exponential exponent :math:`q_d(\beta)` ([1]_, theorem 1.1).
+
+    .. math:: \lim_k \frac1k \log_d \log \frac1{P_k} = q_d(\beta) = \log_d \gamma_1,
+
+    with :math:`\gamma_1` the positive root of
+    :math:`\gamma^\ell = (d-1) [\gamma^{\ell-1} + \dots + \gamma + \eta]`,
+    :math:`\ell = \lfloor \beta \rfloor`, :math:`\eta = \beta - \ell` ([1]_, proposition 3.3,
+    equations (22) and (23)).
+
+    Parameters
+    ----------
+    beta : float
+        Tail index, above ``d / (d - 1)``; infinite for a tail lighter than every power.
+    d : int
+        Choices, at least 2.
+
+    Raises
+    ------
+    ParameterError
+        If `beta` is not above ``d / (d - 1)``: the tail is not doubly exponential there.
+    """
+    edge = critical_beta(d)
+    if isinstance(beta, float | np.floating) and beta == math.inf:
+        return 1.0
+    beta = real("beta", beta)
+    if beta <= edge:
+        raise ParameterError(
+            f"beta = {beta:.16g} with d = {d} has no doubly exponential tail: choose "
+            f"beta > d/(d-1) = {edge:.16g}, or use gamma(beta, d) below it."
+        )
+    whole = min(math.floor(beta), 1100)  # x <= 0.5 there, and x**1100 is below the least float64
+    powers = np.arange(1, whole)
+    part = beta - math.floor(beta)
+
+    def excess(x: float) -> float:
+        return (d - 1) * (np.sum(x**powers) + part * x**whole) - 1
+
+    return -math.log(brentq(excess, 0.5 / d, 1.0, xtol=1e-17)) / math.log(d)
+
+
+def gamma(beta: float, d: int) -> float:
+    r"""Return the exponent :math:`\gamma_d(\beta)` of a power-law tail ([1]_, theorem 1.2, (6)).
+
+    .. math::
+        \lim_k \frac{-\log P_k}{\log k} = \gamma_d(\beta) = \frac{\beta - 1}{1 - (d-1)(\beta - 1)}.
+
+    Parameters
+    ----------
+    beta : float
+        Tail index, strictly between 1 and ``d / (d - 1)``.
+    d : int
+        Choices, at least 2.
+
+    Raises
+    ------
+    ParameterError
+        If `beta` is outside the interval: the tail is not a power law there.
+    """
+    edge = critical_beta(d)
+    beta = real("beta", beta)
+    if not 1 < beta < edge:
+        raise ParameterError(
+            f"beta = {beta:.16g} with d = {d} has no power-law tail: choose "
+            f"1 < beta < d/(d-1) = {edge:.16g}" + (", or use q(beta, d)." if beta > edge else ".")
+        )
+    return (beta - 1) / (1 - (d - 1) * (beta - 1))
+
+
+def power_law_constant(beta: float, c: float, d: int, lam: float) -> float:
+    r"""Return the constant K of :math:`P_k \sim K k^{-\gamma_d(\beta)}`.
+
+    .. math::
+        K^u = \frac{\lambda c}{\beta - 1} \Big(\frac{\lambda d}{u}\Big)^{\beta - 1},
+        \qquad u = 1 - (d-1)(\beta - 1).
+
+    Derived in this project and checked against the exact cavity; [1]_ has the exponent only.
+
+    Parameters
+    ----------
+    beta : float
+        Tail index, strictly between 1 and ``d / (d - 1)``.
+    c : float
+        Tail constant, positive: ``survival(s) ~ c s**-beta``.
+    d : int
+        Choices, at least 2.
+    lam : float
+        Arrival rate per server, in (0, 1).
+    """
+    gamma(beta, d)
+    c = real("c", c, 0.0, open_low=True)
+    lam = arrival_rate(lam)
+    u = 1 - (d - 1) * (beta - 1)
+    return (lam * c / (beta - 1) * (lam * d / u) ** (beta - 1)) ** (1 / u)
+
+
+def critical_rate(c: float, d: int, lam: float) -> float:
+    r"""Return the rate r of the exponential tail at :math:`\beta = d / (d - 1)`.
+
+    With :math:`s = 1 / (d - 1)`, the rate :math:`r = \lim_k \log(P_k / P_{k+1})` is the root of
+
+    .. math::
+        1 = c (d-1) \lambda^{1+s} e^r \Big[\frac{1 - e^{-dr}}{1 - e^{-r}}\Big]^s
+        \, \mathbb E \, W_r^{-s}, \qquad W_r = \sum_{i \ge 0} e^{-(d-1) r i} E_i,
+
+    where the :math:`E_i` are independent, exponential of rate 1. The expectation is r for d = 2,
+    which gives :math:`c \lambda^2 r (1 + e^r) = 1`, and for d >= 3, with
+    :math:`q = e^{-(d-1) r}`, Ramanujan's q-beta integral
+    :math:`\Gamma(1-s) \, (q^{1-s}; q)_\infty / (q; q)_\infty`.
+
+    Derived in this project and checked against the exact cavity to 8 digits. [1]_, theorem 1.3,
+    equation (8), has only that the decay is exponential, between two rates that depend on c.
+
+    Parameters
+    ----------
+    c : float
+        Tail constant, positive: ``survival(s) ~ c s**(-d/(d-1))``.
+    d : int
+        Choices, at least 2.
+    lam : float
+        Arrival rate per server, in (0, 1).
+    """
+    d = integer("d", d, 2)
+    c = real("c", c, 0.0, open_low=True)
+    lam = arrival_rate(lam)
+    s = 1 / (d - 1)
+    front = math.log(c) + math.log(d - 1) + (1 + s) * math.log(lam)
+
+    def log_right(log_r: float) -> float:
+        r = math.exp(log_r)
+        sum_of_powers = math.log(math.expm1(-d * r) / math.expm1(-r))
+        return front + r + s * sum_of_powers + _log_moment(r, d)
+
+    low = high = 0.0
+    while log_right(low) > 0:
+        low -= 1
+        if d > 2 and low < -12:
+            raise ParameterError(
+                f"c = {c:.6g} with d = {d}, lam = {lam:.6g} gives a rate below 1e-5, which the sum "
+                f"here does not reach: choose a smaller c."
+            )
+    while log_right(high) < 0:
+        high += 1
+    return math.exp(brentq(log_right, low, high, xtol=1e-15))
+
+
+def _log_moment(r: float, d: int) -> float:
+    """Return ``log E W_r**(-1/(d-1))``."""
+    if d == 2:
+        return math.log(r)
+    s = 1 / (d - 1)
+    i = np.arange(math.ceil(45 / ((d - 1) * r)))
+    above = np.log(-np.expm1(-(d - 1) * r * (i + 1 - s)))
+    below = np.log(-np.expm1(-(d - 1) * r * (i + 1)))
+    return float(gammaln(1 - s)) + float(np.sum(above - below))
+
+
+def local_exponents(log_tail: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+    """Return the slopes of the tail on a log-log scale, each one over a doubling of k.
+
+    Parameters
+    ----------
+    log_tail : array_like of float64, shape (levels + 1,)
+        ``log_tail[k]`` is log P_k, for at least 16 levels.
+
+    Returns
+    -------
+    k : ndarray of int64, shape (m,)
+        Starts of the doublings, each twice the one before, the last near ``levels / 2``.
+    exponents : ndarray of float64, shape (m,)
+        ``-log(P_2k / P_k) / log 2``.
+    """
+    log_tail = np.asarray(log_tail, dtype=np.float64)
+    levels = integer("levels", log_tail.size - 1, 16)
+    doublings = levels.bit_length() - 4
+    k = (levels >> doublings) << np.arange(doublings)
+    return k, -(log_tail[2 * k] - log_tail[k]) / math.log(2)
+
+
+def power_law_limit(log_tail: ArrayLike, d: int) -> Interval:
+    r"""Extrapolate the exponent of a power-law tail, with a numerical error.
+
+    The slopes at k approach the exponent with corrections :math:`k^{-(d-1) \gamma}` and
+    :math:`(a \log k + b) / k` (derived in this project). Along a sequence of doublings, each is a
+    geometric one (the second with a polynomial factor), which the epsilon algorithm of order 2
+    removes without being told the ratio. The ends are the least and the largest of its last four
+    values, that is, with the depth halved up to three times.
+
+    Parameters
+    ----------
+    log_tail : array_like of float64, shape (levels + 1,)
+        ``log_tail[k]`` is log P_k, for at least 1024 levels.
+    d : int
+        Choices, at least 2.
+
+    Returns
+    -------
+    Interval
+        No probability is meant: its confidence is nan.
+
+    Raises
+    ------
+    ParameterError
+        If the levels are too few, or the corrections die out too slowly to be extrapolated
+        (exponent below ``1 / (3 (d - 1))``).
+    """
+    d = integer("d", d, 2)
+    integer("levels", np.size(log_tail) - 1, 1024)
+    _, exponents = local_exponents(log_tail)
+    found = _limit(exponents, order=2, rounding=1e-12)
+    if 3 * (d - 1) * found.estimate < 1:
+        raise ParameterError(
+            f"the exponent is near {found.estimate:.3g}, and its corrections die out like "
+            f"k**-{(d - 1) * found.estimate:.2g}, too slowly to be extrapolated: choose a larger "
+            f"beta."
+        )
+    return found
+
+
+def doubly_exponential_limit(log_tail: ArrayLike, d: int) -> Interval:
+    r"""Extrapolate the exponent of a doubly exponential tail, with a numerical error.
+
+    With :math:`L_k = -\log P_k`, the sequence
+    :math:`\log_d [(L_{k+1} - L_k) / (L_k - L_{k-1})]` tends to q, and faster than
+    :math:`\frac1k \log_d L_k` of [1]_, theorem 1.1: L obeys the linear recursion (22) up to a
+    constant, which the differences remove, so what is left is geometric, with the ratio of the
+    second root of (22) to the first, or of 1 to the first where beta is a whole number. One step
+    of Aitken's method takes the leading term away. The ends are the least and the largest of its
+    last four values.
+
+    Parameters
+    ----------
+    log_tail : array_like of float64, shape (levels + 1,)
+        ``log_tail[k]`` is log P_k, for at least 10 levels.
+    d : int
+        Choices, at least 2.
+
+    Returns
+    -------
+    Interval
+        No probability is meant: its confidence is nan.
+
+    Raises
+    ------
+    ParameterError
+        If the levels are too few.
+    """
+    d = integer("d", d, 2)
+    growth = -np.diff(np.asarray(log_tail, dtype=np.float64))
+    integer("levels", growth.size, 10)
+    return _limit(np.log(growth[1:] / growth[:-1]) / math.log(d), order=1, rounding=1e-13)
+
+
+def exponential_limit(log_tail: ArrayLike) -> Interval:
+    """Extrapolate the rate of an exponential tail, with a numerical error.
+
+    The sequence log(P_k / P_{k+1}) tends to the rate geometrically, and one step of Aitken's method
+    takes the leading term away. The ends are the least and the largest of its last four values,
+    moved out by the rounding of log P_k.
+
+    Parameters
+    ----------
+    log_tail : array_like of float64, shape (levels + 1,)
+        ``log_tail[k]`` is log P_k, for at least 10 levels.
+
+    Returns
+    -------
+    Interval
+        No probability is meant: its confidence is nan.
+
+    Raises
+    ------
+    ParameterError
+        If the levels are too few.
+    """
+    log_tail = np.asarray(log_tail, dtype=np.float64)
+    integer("levels", log_tail.size - 1, 10)
+    return _limit(-np.diff(log_tail), order=1, rounding=64 * 2.0**-52 * max(1.0, -log_tail[-1]))
+
+
+def _limit(sequence: np.ndarray, order: int, rounding: float) -> Interval:
+    """Return the limit of a sequence by Wynn's epsilon algorithm of the given order."""
+    changes = np.abs(np.diff(sequence))
+    if np.max(changes[-4:]) <= rounding:
+        last = float(sequence[-1])
+        return Interval(last, last - rounding, last + rounding, math.nan)
+    before, values = np.zeros(sequence.size + 1), sequence
+    for _ in range(2 * order):
+        steps = np.diff(values)
+        # equal neighbours are exact to rounding: a large finite inverse keeps them as they are
+        steps[steps == 0] = 1e-150
+        before, values = values, before[1:-1] + 1 / steps
+    last = values[-4:]
+    settled = np.max(changes[-2:]) < 0.9 * np.max(changes[-4:-2])
+    if last.size < 4 or not settled or not np.all(np.isfinite(last)):
+        raise ParameterError("the sequence has not settled: choose more levels.")
+    low, high = float(np.min(last)) - rounding, float(np.max(last)) + rounding
+    return Interval(float(last[-1]), low, high, math.nan)

@@ -1,0 +1,243 @@
+"""The mean-field limit with exponential service: its ODE, its fixed point, the maximum queue.
+
+Equation numbers are those of Brightwell & Luczak, arXiv:1201.5523.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer
+
+
+def fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
+    """Return the fixed point pi of the mean-field ODE, equation (1.2).
+
+    pi(k) = lam ** (1 + d + ... + d**(k-1)), the share of queues with at least k jobs as n grows.
+
+    Parameters
+    ----------
+    lam : float
+        Arrival rate per queue, in (0, 1).
+    d : int
+        Number of choices, at least 1.
+    levels : int
+        Last level wanted, at least 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (levels + 1,)
+        pi(0) = 1, ..., pi(levels). Below the smallest double it is 0: `log_fixed_point` goes on.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket import fixed_point
+    >>> fixed_point(0.7, 2, 3).round(6).tolist()
+    [1.0, 0.7, 0.343, 0.082354]
+    """
+    lam, exponents = _exponents(lam, d, levels)
+    return np.exp(exponents * math.log(lam))
+
+
+def log_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
+    """Return log pi(0), ..., log pi(levels), finite at any depth (see `fixed_point`).
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or the logarithm itself is beyond the largest double: the
+        sentence says how deep it goes.
+
+    Examples
+    --------
+    >>> from supermarket import log_fixed_point
+    >>> float(log_fixed_point(0.7, 2, 20)[20].round(2))
+    -373995.23
+    """
+    lam, exponents = _exponents(lam, d, levels)
+    logs = exponents * math.log(lam)
+    if not np.all(np.isfinite(logs)):
+        deepest = int(np.flatnonzero(np.isfinite(logs))[-1])
+        raise ParameterError(
+            f"log pi({levels}) with d = {d} is beyond the largest double: "
+            f"choose levels <= {deepest}."
+        )
+    return logs
+
+
+def k_lambda_d(lam: float, d: int) -> int:
+    """Return k = ceil(log(1/(1-lam)) / log d), the maximum queue length of Theorem 1.2.
+
+    Computed in exact arithmetic as the smallest k with d**k >= 1/(1-lam), `lam` taken as the
+    decimal number that it prints as: a rounded logarithm would miss k = 1 at lam = 0.9, d = 10.
+
+    Raises
+    ------
+    ParameterError
+        If lam is not in (0, 1), or d < 2.
+
+    Examples
+    --------
+    >>> from supermarket import k_lambda_d
+    >>> k_lambda_d(0.99, 50), k_lambda_d(0.9, 10)
+    (2, 1)
+    """
+    lam = arrival_rate(lam)
+    d = integer("d", d, 2, EXACT_MAX)
+    spare = 1 - Fraction(repr(lam))
+    k = 1
+    while d**k * spare < 1:
+        k += 1
+    return k
+
+
+def max_queue_hypothesis(n: int, lam: float, d: int) -> int:
+    """Return the largest k with n pi(k) >= 1, the general hypothesis on the maximum queue length.
+
+    Display (1.4) of Brightwell & Luczak: in equilibrium the maximum is expected within 1 of it.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket import max_queue_hypothesis
+    >>> max_queue_hypothesis(10**4, 0.9, 2)
+    6
+    """
+    n = integer("n", n, 1)
+    lam = arrival_rate(lam)
+    d = integer("d", d, 1, EXACT_MAX)
+    largest_exponent = math.log(n) / -math.log(lam)
+    if d == 1:
+        return int(largest_exponent)
+    k, exponent = 0, 1  # pi(k + 1) = lam ** exponent
+    while exponent <= largest_exponent:
+        k += 1
+        exponent = 1 + d * exponent
+    return k
+
+
+def mean_queue(lam: float, d: int) -> float:
+    """Return the mean number of jobs a queue at the fixed point, the sum of pi(k) over k >= 1.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+    """
+    lam = arrival_rate(lam)
+    d = integer("d", d, 1, EXACT_MAX)
+    if d == 1:
+        return lam / (1 - lam)
+    total, exponent, term = 0.0, 1.0, lam
+    while term > 1e-18 * total:
+        total += term
+        exponent = 1.0 + d * exponent
+        term = math.exp(exponent * math.log(lam))
+    return total
+
+
+def mean_sojourn(lam: float, d: int) -> float:
+    """Return the mean time a job spends in the system, in mean service times (Little's law).
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+    """
+    return mean_queue(lam, d) / arrival_rate(lam)
+
+
+def trajectory(
+    lam: float, d: int, times: ArrayLike, *, start: ArrayLike = (1.0,), levels: int | None = None
+) -> NDArray[np.float64]:
+    """Solve the mean-field ODE, equation (1.1).
+
+    dv_k/dt = lam (v_{k-1}**d - v_k**d) - (v_k - v_{k+1}) for k >= 1, with v_0 = 1.
+
+    Parameters
+    ----------
+    lam : float
+        Arrival rate per queue, in (0, 1).
+    d : int
+        Number of choices, at least 1.
+    times : array_like of float, shape (m,)
+        Times in mean service times, not negative, increasing.
+    start : array_like of float
+        v(0): shares 1 = v_0 >= v_1 >= ... >= 0, zero beyond the last given; empty by default.
+    levels : int, optional
+        Levels kept; v is taken as 0 beyond. By default enough that what is left out stays below
+        1e-12 at all times.
+
+    Returns
+    -------
+    ndarray of float64, shape (m, levels + 1)
+        v at each time, with relative and absolute tolerances of 1e-9 and 1e-12 in the solver.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or `start` is not a profile.
+    """
+    from scipy.integrate import solve_ivp
+
+    lam = arrival_rate(lam)
+    d = integer("d", d, 1, EXACT_MAX)
+    times = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
+        raise ParameterError("times must be an increasing list of finite numbers.")
+    if len(times) == 0 or times[0] < 0:
+        raise ParameterError("times must hold at least one time, none below 0.")
+    v = np.asarray(start, dtype=np.float64)
+    if v.ndim != 1 or len(v) == 0 or v[0] != 1 or not np.all(np.diff(v) <= 0) or v[-1] < 0:
+        raise ParameterError("start must be a profile: u[0] = 1, not increasing, none below 0.")
+    if levels is None:
+        # An upper bound: the given jobs pushed up by what the fixed point holds above 1e-12.
+        levels = len(v) - 1 + max_queue_hypothesis(10**12, lam, d) + 2
+    levels = integer("levels", levels, max(1, len(v) - 1), 10**6)
+    padded = np.zeros(levels + 2)
+    padded[: len(v)] = v
+
+    def slope(_time: float, inner: NDArray[np.float64]) -> NDArray[np.float64]:
+        padded[1:-1] = inner
+        return lam * -np.diff(padded[:-1] ** d) + np.diff(padded[1:])
+
+    solution = solve_ivp(
+        slope,
+        (0.0, times[-1]),
+        padded[1:-1].copy(),
+        method="LSODA",
+        t_eval=times,
+        rtol=1e-9,
+        atol=1e-12,
+    )
+    if not solution.success:
+        raise ArithmeticError(f"the ODE solver stopped: {solution.message}")
+    return np.column_stack([np.ones(len(times)), solution.y.T])
+
+
+def _exponents(lam: float, d: int, levels: int) -> tuple[float, NDArray[np.float64]]:
+    """Return lam and 1 + d + ... + d**(k-1) for k = 0..levels, checked."""
+    lam = arrival_rate(lam)
+    d = integer("d", d, 1, EXACT_MAX)
+    levels = integer("levels", levels, 0, 10**7)
+    if d == 1:
+        return lam, np.arange(levels + 1, dtype=np.float64)
+    exponents = np.full(levels + 1, np.inf)
+    exponent = 0.0
+    for k in range(levels + 1):
+        exponents[k] = exponent
+        if math.isinf(exponent):
+            break
+        exponent = 1.0 + d * exponent
+    return lam, exponents

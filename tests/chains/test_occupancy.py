@@ -1,0 +1,280 @@
+"""The occupancy chain against its definition, exact laws, and its labelled twin.
+
+Statistical tests are z-tests on batch means or replicas. Each states its false-alarm rate: the
+threshold Z = 5.5 gives 4e-8 a comparison for a normal estimate, and with Student's t on 64 batches
+below 1e-6; a file of some 200 comparisons raises a false alarm in fewer than one run in 5000. The
+seeds are fixed, so a green test stays green until the stream or the code changes.
+"""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from oracles import JIT, Uniforms, counts_of, exact, exact_profile
+
+from supermarket import ParameterError, fixed_point, simulate, simulate_queues
+from supermarket.chains import occupancy
+
+Z = 5.5
+# Pure Python steps cost some fifty times more: shorter runs there, the same comparisons.
+SPAN = 1.0 if JIT else 0.02
+
+
+def z_scores(batches, expected):
+    mean = batches.mean(axis=0)
+    error = batches.std(axis=0, ddof=1) / math.sqrt(len(batches))
+    return (mean - expected) / np.maximum(error, 1e-12)
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (2, 2), (3, 2), (3, 3), (4, 2), (4, 3), (4, 4)])
+def test_every_transition_has_its_exact_probability(n, d, replacement):
+    """Over a fine grid of uniforms every state's next states come out in the exact shares."""
+    lam, longest, grid = 0.8, 3, 500
+    states, matrix, _ = exact(n, d, lam, replacement, longest + 1)
+    kernel = getattr(occupancy._advance, "py_func", occupancy._advance)
+    uniforms = (np.arange(grid) + 0.5) / grid
+    for state, row in zip(states, matrix, strict=True):
+        if max(state) > longest:
+            continue
+        predicted = {}
+        for after, probability in zip(states, row, strict=True):
+            key = tuple(counts_of(after, longest + 1))
+            predicted[key] = predicted.get(key, 0) + probability
+        seen = {}
+        start = np.append(counts_of(state, longest + 1), [0, 0])
+        for uniform in uniforms:
+            s = start.copy()
+            kernel(Uniforms([uniform]), s, d, lam, replacement, 1, s * 0, s * 0)
+            key = tuple(s[: longest + 3])
+            seen[key] = seen.get(key, 0) + 1 / grid
+        # Each of at most 2 (n + 1) boundaries between outcomes moves a share by half a grid step.
+        for key in predicted.keys() | seen.keys():
+            assert abs(predicted.get(key, 0) - seen.get(key, 0)) <= (n + 1) / grid
+
+
+@pytest.mark.parametrize("replacement", [True, False])
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (2, 2), (3, 2), (4, 2), (4, 3)])
+@pytest.mark.parametrize("engine", [simulate, simulate_queues])
+def test_stationary_law_of_small_systems(engine, n, d, replacement):
+    """Power: a bias of 1 % in any level's share is some 8 standard errors here."""
+    lam, longest = 0.5, {2: 24, 3: 14, 4: 11}[n]
+    profile, tops = exact_profile(n, d, lam, replacement, longest)
+    run = engine(
+        n, d, lam, horizon=1e6 * SPAN, seed=n + 10 * d, batches=64, replacement=replacement
+    )
+    run = run if engine is simulate else run[0]
+    seen = np.flatnonzero(profile * n * run.horizon > 2000)
+    scores = z_scores(run.batch_profiles[:, seen], profile[seen])
+    assert np.abs(scores).max() < Z
+    seen = np.flatnonzero(tops * run.horizon > 2000)
+    scores = z_scores(run.batch_max_queue[:, seen], tops[seen])
+    assert np.abs(scores).max() < Z
+
+
+@pytest.mark.parametrize("engine", [simulate, simulate_queues])
+def test_one_choice_is_independent_mm1_queues(engine):
+    """At d = 1 every queue is M/M/1: geometric lengths, and the maximum of n of them."""
+    n, lam = 100, 0.6
+    run = engine(n, 1, lam, horizon=1e5 * SPAN, seed=5, batches=64)
+    run = run if engine is simulate else run[0]
+    levels = np.arange(12)
+    assert np.abs(z_scores(run.batch_profiles[:, :12], lam**levels)).max() < Z
+    at_most = (1 - lam ** (np.arange(32) + 1.0)) ** n
+    law = np.diff(np.concatenate([[0.0], at_most]))
+    seen = np.flatnonzero(law > 0.005)
+    assert np.abs(z_scores(run.batch_max_queue[:, seen], law[seen])).max() < Z
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "lam", "mean"),
+    [(10, 2, 0.7, 1.219), (10, 2, 0.9, 2.800), (20, 2, 0.95, 3.712), (100, 2, 0.9, 2.393)],
+)
+def test_published_mean_queue_lengths(n, d, lam, mean):
+    """Gast and Van Houdt's table (POMACS 1, 2017), with replacement; its last digit is rounded."""
+    horizon = 2e6 * SPAN * 10 / n
+    run = simulate(n, d, lam, horizon=horizon, seed=17, batches=64)
+    interval = run.mean_queue_interval(0.9999999)  # a false alarm once in ten million
+    assert interval.low - 6e-4 <= mean <= interval.high + 6e-4
+    if JIT:
+        assert interval.high - interval.low < 0.05 * mean
+
+
+def test_the_published_means_tell_the_replacement_rules_apart():
+    """The wrong rule misses the published 1.219 by some 17 standard errors."""
+    run = simulate(10, 2, 0.7, horizon=2e5, seed=17, batches=64, replacement=False)
+    interval = run.mean_queue_interval(0.9999999)
+    assert interval.high < 1.219
+
+
+@pytest.mark.parametrize(("d", "lam"), [(2, 0.9), (50, 0.95)])
+@pytest.mark.parametrize("replacement", [True, False])
+def test_both_chains_agree_at_a_thousand_queues(d, lam, replacement):
+    """Profiles, second moments at fixed times and the transient, from 40 replicas each."""
+    n, times, replicas = 1000, [0.5, 1.0, 2.0, 4.0, 8.0], 40 if JIT else 4
+    paths = {}
+    for engine in (simulate, simulate_queues):
+        runs = []
+        for seed in range(replicas):
+            start = {"start": "empty"} if engine is simulate else {}
+            run = engine(
+                n, d, lam, horizon=8.0, seed=seed, warmup=0, times=times, batches=2,
+                replacement=replacement, **start,
+            )  # fmt: skip
+            runs.append(run if engine is simulate else run[0])
+        paths[engine] = np.array([run.path[:, :8] for run in runs], dtype=float)
+    a, b = paths.values()
+    error = np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / replicas)
+    difference = a.mean(axis=0) - b.mean(axis=0)
+    assert np.all(np.abs(difference) <= Z * error + 1e-9 + (0 if JIT else 20))
+    if JIT:
+        # log of a ratio of two sample variances has standard error 2 / sqrt(replicas - 1)
+        busy = np.minimum(a.mean(axis=0), n - a.mean(axis=0)) > 50
+        ratio = a.var(axis=0, ddof=1)[busy] / b.var(axis=0, ddof=1)[busy]
+        assert np.abs(np.log(ratio)).max() < Z * 2 / math.sqrt(replicas - 1)
+
+
+def test_compiled_and_plain_kernels_make_the_same_path():
+    """The same stream gives the same counts, event for event, whatever the replacement rule."""
+    for kernel_d, replacement in [(1, True), (2, True), (7, True), (2, False), (60, False)]:
+        s = occupancy.with_room(np.array([100, 80, 30, 2, 0]))
+        twin, moved, at_top = s.copy(), s * 0, s * 0
+        moved_twin, at_top_twin = s * 0, s * 0
+        arguments = (kernel_d, 0.9, replacement, 3000)
+        plain = getattr(occupancy._advance, "py_func", occupancy._advance)
+        occupancy._advance(np.random.default_rng(4), s, *arguments, moved, at_top)
+        plain(np.random.default_rng(4), twin, *arguments, moved_twin, at_top_twin)
+        np.testing.assert_array_equal(s, twin)
+        np.testing.assert_array_equal(moved, moved_twin)
+        np.testing.assert_array_equal(at_top, at_top_twin)
+
+
+def test_time_averages_are_those_of_the_path():
+    """Sums over states from the running changes equal the plain sums, room growing on the way."""
+    n, d, lam, events = 5, 1, 0.97, 3000
+    start = np.array([5, 5, 5, 5, 4, 1, 0, 0])
+    kernel = getattr(occupancy._advance, "py_func", occupancy._advance)
+    stream = np.random.default_rng(8).random(events)
+    # The plain way: one event at a time, adding up what stands before each event.
+    s, total, tops = occupancy.with_room(start), np.zeros(200), np.zeros(200)
+    s = np.append(s, np.zeros(200 - len(s), dtype=s.dtype))
+    for uniform in stream:
+        total += s
+        tops[np.flatnonzero(s)[-1]] += 1
+        kernel(Uniforms([uniform]), s, d, lam, True, 1, s * 0, s * 0)
+
+    class Fed(occupancy._Occupancy):
+        def advance(self, events, moved, at_top):
+            return kernel(uniforms, self.counts, d, lam, True, events, moved, at_top)
+
+    uniforms = Uniforms(stream)
+    chain = Fed(start.copy(), d, lam, True, None)
+    todo = occupancy.plan(n, d, lam, events, 0, 0, (), 2, True, "steps", 1e9)
+    run = occupancy.measure(chain, "occupancy", "given", todo, np.random.default_rng(0))
+    np.testing.assert_allclose(run.profile, total[: len(run.profile)] / events / n, rtol=1e-12)
+    for length, share in run.max_queue.items():
+        assert share == pytest.approx(tops[length] / events, rel=1e-12)
+    assert sum(run.max_queue.values()) == pytest.approx(1)
+    np.testing.assert_array_equal(run.final, s[: len(run.final)])
+
+
+@pytest.mark.parametrize(("n", "d"), [(5, 1), (7, 3), (40, 11), (1000, 900), (200, 200)])
+def test_chance_that_all_chosen_lie_among_some(n, d):
+    for s in {0, 1, d - 1, d, n // 2, n - 1, n}:
+        with_replacement = float(Fraction(s, n) ** d)
+        without = float(Fraction(math.comb(s, d), math.comb(n, d)))
+        assert occupancy.all_among(s, n, d, True) == pytest.approx(with_replacement, rel=1e-12)
+        assert occupancy.all_among(s, n, d, False) == pytest.approx(without, rel=1e-11, abs=1e-300)
+
+
+def test_chance_keeps_its_precision_where_nearly_all_queues_count():
+    n, d = 10**15, 10**13
+    for others in (0, 1, 7, 1000):
+        expected = math.exp(d * math.log1p(-others / n))
+        assert occupancy.all_among(n - others, n, d, True) == pytest.approx(expected, rel=1e-13)
+
+
+def test_seed_and_parameters_fix_the_result():
+    first, again, other = (
+        simulate(50, 2, 0.8, horizon=50, seed=seed, times=[1, 3]) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first.batch_profiles, again.batch_profiles)
+    np.testing.assert_array_equal(first.path, again.path)
+    assert first.max_queue == again.max_queue
+    assert first.events == again.events
+    assert not np.array_equal(first.batch_profiles, other.batch_profiles)
+
+
+def test_result_says_what_made_it():
+    run = simulate(20, 3, 0.5, horizon=100, seed=9, replacement=False, time_unit="steps")
+    assert (run.n, run.d, run.lam, run.replacement) == (20, 3, 0.5, False)
+    assert (run.horizon, run.warmup, run.time_unit, run.start) == (100, 10, "steps", "fixed point")
+    assert run.seed == (9, ())
+    assert run.events == 110
+    with pytest.raises(AttributeError):
+        run.n = 3
+
+
+def test_path_starts_where_it_is_told():
+    run = simulate(10, 2, 0.5, horizon=1, seed=1, warmup=0, times=[0, 0, 1], start=[1, 0.5, 0.2])
+    assert run.path[0, :4].tolist() == [10, 5, 2, 0]
+    assert sum(run.max_queue.values()) == pytest.approx(1, rel=1e-12)
+    np.testing.assert_array_equal(run.path[0], run.path[1])
+    np.testing.assert_array_equal(run.path[2], run.final)
+    run = simulate(1000, 2, 0.9, horizon=1, seed=1, warmup=0, times=[0])
+    expected = np.rint(1000 * fixed_point(0.9, 2, 6))
+    assert np.abs(run.path[0, :7] - expected).max() <= 2
+
+
+def test_many_levels_find_room():
+    """A start far above the first capacity, and growth during the run."""
+    tall = np.append(np.ones(90), 0)
+    run = simulate(3, 1, 0.9, horizon=2, seed=1, warmup=0, start=tall)
+    assert max(run.max_queue) >= 89
+    run = simulate(10, 1, 0.99, horizon=20000 * SPAN + 10, seed=1)
+    assert run.profile[-1] == 0
+
+
+GOOD = {"n": 10, "d": 2, "lam": 0.5, "horizon": 10, "seed": 1}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"lam": 1.2}, "lam = 1.2 is out of range: choose 0 < lam < 1"),
+        ({"lam": 1}, "lam = 1 is out of range"),
+        ({"lam": 0}, "lam = 0 is out of range"),
+        ({"lam": math.nan}, "lam = nan is not finite"),
+        ({"lam": "95e-2"}, "lam = '95e-2' is text.*lam = 0.95"),
+        ({"d": 0}, "d = 0 is out of range"),
+        ({"d": 2.5}, "d = 2.5 is not a whole number"),
+        ({"d": True}, "d = True is not a whole number"),
+        ({"d": 11, "replacement": False}, "choose d <= n"),
+        ({"n": "1e6"}, "n = '1e6' is text.*n = 1000000"),
+        ({"n": 1e6}, "n = 1000000.0 is not a whole number.*n = 1000000"),
+        ({"n": 2**63}, "n = 9223372036854775808 is out of range"),
+        ({"horizon": 0}, "horizon = 0 is out of range"),
+        ({"horizon": math.inf}, "horizon = inf is not finite"),
+        ({"horizon": 1e12}, "about 1.6e.13 events"),
+        ({"warmup": -1}, "warmup = -1 is out of range"),
+        ({"seed": -1}, "seed = -1 is out of range"),
+        ({"seed": 1.5}, "seed = 1.5 is not a whole number"),
+        ({"batches": 1}, "batches = 1 is out of range"),
+        ({"times": [3, 2]}, "times must not decrease"),
+        ({"times": [11]}, "times must be numbers between 0 and the horizon"),
+        ({"times": [math.nan]}, "times must be numbers"),
+        ({"start": "emtpy"}, "start = 'emtpy' is not known.*did you mean empty"),
+        ({"start": [1, 0.2, 0.3]}, "start must be a profile"),
+        ({"start": [0.9, 0.2]}, "start must be a profile"),
+        ({"start": [1, math.nan]}, "finite shares"),
+        ({"start": [[1, 0.5]]}, "start must be a list"),
+        ({"time_unit": "seconds"}, "time_unit = 'seconds' is not known"),
+        ({"time_unit": "steps", "horizon": 100.5}, "steps is not a whole number"),
+        ({"replacement": "yes"}, "replacement = 'yes' is not known"),
+    ],
+)
+def test_bad_input_gets_one_sentence(change, words):
+    with pytest.raises(ParameterError, match=words) as caught:
+        simulate(**GOOD | change)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,70 @@
+"""The labelled chain: the definition, tie rule included, against a plain twin."""
+
+import numpy as np
+import pytest
+from oracles import Uniforms
+
+from supermarket import ParameterError, simulate_queues
+from supermarket.chains import queues
+
+
+def plain_step(x, uniforms, d, lam, distinct):
+    """One step as Brightwell and Luczak define it, on a list of lengths."""
+    x = list(x)
+    n = len(x)
+    if uniforms.random() < lam / (1 + lam):
+        if distinct:
+            left, chosen = list(range(n)), []
+            for j in range(d):
+                k = j + int(uniforms.random() * (n - j))
+                left[j], left[k] = left[k], left[j]
+                chosen.append(left[j])
+        else:
+            chosen = [int(uniforms.random() * n) for _ in range(d)]
+        shortest = min(x[q] for q in chosen)
+        first = next(q for q in chosen if x[q] == shortest)
+        x[first] += 1
+    else:
+        q = int(uniforms.random() * n)
+        x[q] = max(x[q] - 1, 0)
+    return x
+
+
+@pytest.mark.parametrize("distinct", [False, True])
+@pytest.mark.parametrize("d", [1, 2, 5])
+def test_same_queue_is_joined_as_in_the_definition(d, distinct):
+    """The same uniforms lead to the same queue, ties to the first in the list."""
+    rng = np.random.default_rng(d)
+    kernel = getattr(queues._advance, "py_func", queues._advance)
+    for _ in range(400):
+        x = rng.integers(0, 3, size=6)
+        stream = rng.random(d + 1)
+        expected = plain_step(x, Uniforms(stream), d, 0.9, distinct)
+        chain = queues._Queues(x.copy(), d, 0.9, not distinct, None)
+        kernel(
+            Uniforms(stream), chain._lengths, chain._order, chain.counts, d, 0.9, 1,
+            chain.counts * 0, chain.counts * 0,
+        )  # fmt: skip
+        assert chain._lengths.tolist() == expected
+        at_least = [(np.array(expected) >= i).sum() for i in range(len(chain.counts))]
+        assert chain.counts.tolist() == at_least
+
+
+def test_counts_follow_the_lengths():
+    for replacement in (True, False):
+        run, lengths = simulate_queues(
+            30, 3, 0.9, horizon=40, seed=2, replacement=replacement, lengths=[7] * 30
+        )
+        assert run.final.tolist() == [(lengths >= i).sum() for i in range(len(run.final))]
+        assert run.start == "given"
+
+
+@pytest.mark.parametrize("lengths", [[1, 2], [0.5] * 5, [-1] * 5, [[1] * 5]])
+def test_bad_lengths_get_one_sentence(lengths):
+    with pytest.raises(ParameterError, match="lengths must be n = 5 whole numbers"):
+        simulate_queues(5, 2, 0.5, horizon=1, seed=1, lengths=lengths)
+
+
+def test_too_many_queues_to_hold():
+    with pytest.raises(ParameterError, match="choose 1 <= n <= 1000000000"):
+        simulate_queues(10**10, 2, 0.5, horizon=1, seed=1)

@@ -1,0 +1,326 @@
+"""The build of the book, on a tiny project whose notebooks compute nothing."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools import check_notebooks
+from tools.check_pages import check_pages
+
+ROOT = Path(__file__).resolve().parents[1]
+
+PARAMETERS = "n: int = 10  # number of servers"
+# What supermarket.experiment does in the real notebooks: verdicts, and the modules it loaded.
+WORK = """\
+import json, os, sys
+from pathlib import Path
+import supermarket.theory.{name}
+verdict = dict(claim="c", source="s", parameters=dict(n=n), predicted=1, measured=1, low=0, high=2)
+loaded = sorted(name for name in sys.modules if name.split(".")[0] == "supermarket")
+results = dict(verdicts=[verdict | dict(holds=True)], provenance=dict(modules=loaded))
+for kind, data in results.items():
+    file = Path(os.environ["SUPERMARKET_BUILD"], kind, "{name}.json")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(json.dumps(data))
+print("n is", n)
+"""
+
+
+def write_notebook(file, *code, title="An experiment"):
+    cells = [{"cell_type": "markdown", "id": "title", "metadata": {}, "source": f"# {title}\n"}]
+    for i, source in enumerate((PARAMETERS, *code)):
+        cells.append(
+            {
+                "cell_type": "code",
+                "id": f"code-{i}",
+                "metadata": {"tags": [] if i else ["parameters"]},
+                "source": source,
+                "outputs": [],
+                "execution_count": None,
+            }
+        )
+    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    content = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4}
+    file.write_text(json.dumps(content | {"nbformat_minor": 5}))
+
+
+def make(project, *arguments, html=False):
+    """Run the build as `make book` does; return its status, what it executed, and what it said."""
+    command = [sys.executable, "-m", "tools.book", "--root", str(project), *arguments]
+    done = subprocess.run(
+        command + ([] if html else ["--no-html"]),
+        cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
+    )  # fmt: skip
+    executed = {
+        line.split()[1] for line in done.stdout.splitlines() if line.startswith("[") and "/" in line
+    }
+    return done.returncode, executed, done.stdout
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    """Make a project with two notebooks, `one` and `two`, and execute them."""
+    project = tmp_path_factory.mktemp("built")
+    shutil.copy(ROOT / "_config.yml", project)
+    shutil.copytree(ROOT / "book" / "assets", project / "book" / "assets")
+    (project / "book" / "references.bib").write_text("")
+    (project / "book" / "intro.md").write_text("# Introduction\n\nThe share is $u_k$.\n")
+    (project / "_toc.yml").write_text(
+        "format: jb-book\nroot: book/intro\nparts:\n- caption: Experiments\n  chapters:\n"
+        "  - file: notebooks/one\n  - file: notebooks/two\n"
+    )
+    (project / "requirements.txt").write_text("numpy==2.4.6\n")
+    theory = project / "supermarket" / "theory"
+    theory.mkdir(parents=True)
+    (project / "notebooks").mkdir()
+    (project / "notebooks" / "profiles.yml").write_text("book: {}\nsmoke: {two: {n: 2}}\n")
+    for name in ("__init__", "../__init__", "one", "two", "unused"):
+        (theory / f"{name}.py").write_text("")
+    for name in ("one", "two"):
+        write_notebook(project / "notebooks" / f"{name}.ipynb", WORK.format(name=name))
+    status, executed, said = make(project)
+    assert (status, executed) == (0, {"one", "two"}), said
+    return project
+
+
+@pytest.fixture
+def project(built, tmp_path):
+    """Copy the executed project; nothing in it depends on where it lies, nor on dates."""
+    return shutil.copytree(built, tmp_path / "project", copy_function=shutil.copyfile)
+
+
+def add(file, text):
+    file.write_text(file.read_text() + text)
+
+
+@pytest.mark.book
+def test_a_run_leaves_its_verdicts_where_readers_look(project):
+    verdicts = json.loads((project / "build/verdicts/one.json").read_text())
+    assert verdicts[0]["parameters"] == {"n": 10}
+    assert (project / "build/provenance/two.json").is_file()
+
+
+@pytest.mark.book
+def test_nothing_changed_executes_nothing_and_restores_the_verdicts(project):
+    published = project / "build/verdicts/one.json"
+    original = published.read_text()
+    published.write_text("[]")  # as after papermill by hand
+    (project / "build/verdicts/gone.json").write_text("[]")
+    status, executed, said = make(project)
+    assert (status, executed) == (0, set()), said
+    assert published.read_text() == original
+    assert not (project / "build/verdicts/gone.json").exists()
+
+
+@pytest.mark.book
+@pytest.mark.parametrize(
+    ("file", "text", "reruns"),
+    [
+        ("supermarket/theory/one.py", "x = 1\n", {"one"}),
+        ("supermarket/theory/__init__.py", "x = 1\n", {"one", "two"}),
+        ("supermarket/theory/unused.py", "x = 1\n", set()),
+        ("notebooks/profiles.yml", "\n# a comment\n", set()),
+        ("book/intro.md", "More.\n", set()),
+        ("requirements.txt", "scipy==1.17.1\n", {"one", "two"}),
+        ("build/runs/book/two/two.ipynb", " ", {"two"}),
+    ],
+)
+def test_an_edit_reruns_what_depends_on_it(project, file, text, reruns):
+    add(project / file, text)
+    status, executed, said = make(project)
+    assert (status, executed) == (0, reruns), said
+    assert make(project)[1] == set()
+
+
+@pytest.mark.book
+def test_an_edit_of_a_notebook_reruns_it(project):
+    write_notebook(project / "notebooks/two.ipynb", WORK.format(name="two"), title="Another title")
+    status, executed, said = make(project)
+    assert (status, executed) == (0, {"two"}), said
+
+
+@pytest.mark.book
+def test_profiles_have_results_of_their_own(project):
+    assert make(project, "--profile", "smoke")[1] == {"one", "two"}
+    published = project / "build/verdicts/two.json"
+    assert json.loads(published.read_text())[0]["parameters"] == {"n": 2}
+    assert make(project)[1] == set()
+    assert json.loads(published.read_text())[0]["parameters"] == {"n": 10}
+    (project / "notebooks/profiles.yml").write_text("book: {}\nsmoke: {two: {n: 3}}\n")
+    assert make(project, "--profile", "smoke")[1] == {"two"}
+
+
+@pytest.mark.book
+@pytest.mark.parametrize(
+    ("profiles", "profile", "said"),
+    [
+        ("book: {two: {m: 3}}", "book", "no parameter m, which notebooks/profiles.yml gives"),
+        ("book: {two: {nn: 3}}", "book", "(did you mean n?)"),
+        ("book: {tow: {n: 3}}", "book", "(did you mean two?)"),
+        ("book: {}", "bok", "PROFILE=bok is not in notebooks/profiles.yml (did you mean book?)"),
+    ],
+)
+def test_a_misspelt_name_is_refused_before_anything_runs(project, profiles, profile, said):
+    (project / "notebooks/profiles.yml").write_text(profiles)
+    add(project / "supermarket/theory/one.py", "x = 1\n")  # so that there is something to run
+    status, executed, output = make(project, "--profile", profile)
+    assert (status, executed) == (1, set())
+    assert said in output
+    assert len(output.splitlines()) == 1
+
+
+@pytest.mark.book
+def test_a_failed_notebook_stops_the_book(project):
+    html = project / "build/html"
+    html.mkdir()
+    (html / "index.html").write_text("of the last build")
+    write_notebook(project / "notebooks/one.ipynb", WORK.format(name="one") + "1 / 0\n")
+    add(project / "supermarket/theory/two.py", "x = 1\n")
+    status, executed, said = make(project, html=True)
+    assert (status, executed) == (1, {"one", "two"})
+    assert "one FAILED" in said
+    assert "ZeroDivisionError: division by zero" in said
+    assert "\x1b" not in said
+    assert not html.exists()
+    assert not list(project.glob("build/runs/book/one*"))
+    # The other one was finished and kept; the failed one is tried again.
+    assert make(project)[:2] == (1, {"one"})
+
+
+@pytest.mark.book
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (
+            "class ParameterError(ValueError): pass\nraise ParameterError('n = 0 is too small.')",
+            "ParameterError: n = 0 is too small.",
+        ),
+        ("n", "one.ipynb left no verdicts/one.json"),
+        (WORK.format(name="one").replace("claim=", "calim="), "left no verdicts/one.json"),
+        (WORK.format(name="one").replace("modules=", "m="), "left no provenance/one.json"),
+    ],
+)
+def test_a_run_without_what_it_owes_fails_in_one_sentence(project, code, said):
+    write_notebook(project / "notebooks/one.ipynb", code)
+    status, executed, output = make(project)
+    assert (status, executed) == (1, {"one"})
+    assert said in output
+    assert "Traceback" not in output
+    assert not list(project.glob("build/runs/book/one*"))
+
+
+@pytest.mark.book
+def test_a_committed_notebook_with_results_stops_the_book(project):
+    shutil.copy(project / "build/runs/book/one/one.ipynb", project / "notebooks/one.ipynb")
+    status, executed, said = make(project)
+    assert (status, executed) == (1, set())
+    assert "one.ipynb holds execution counts" in said
+
+
+@pytest.mark.book
+def test_the_pages(project):
+    html = project / "build/html"
+    status, _, said = make(project, html=True)
+    assert status == 0, said
+    assert f"{html}/index.html" in said
+    page = (html / "notebooks/one.html").read_text()
+    assert "n is 10" in page
+    assert "number of servers" not in page  # the parameters cell is hidden on the page,
+    download = html / "_sources/notebooks/one.ipynb"
+    assert "number of servers" in download.read_text()  # and stays in the file to download,
+    assert str(project) not in download.read_text()  # which tells nothing about this machine
+    assert (html / "_static/mathjax/tex-chtml-full.js").is_file()
+
+    status, executed, said = make(project, html=True)
+    assert (status, executed) == (0, set())
+    assert "Nothing has changed" in said
+
+    # What Sphinx warns of, and what only our own checks see.
+    for file, text, fault in [
+        ("book/intro.md", "\nSee {ref}`nowhere`.\n", "undefined label: 'nowhere'"),
+        ("book/intro.md", '\n<img src="missing.png">\n', "an image without alternative text"),
+    ]:
+        original = (project / file).read_text()
+        add(project / file, text)
+        status, executed, said = make(project, html=True)
+        assert (status, executed) == (1, set())
+        assert fault in said
+        assert not html.exists()
+        (project / file).write_text(original)
+
+
+CLEAN = """\
+<html><body><h1 id="top">A page</h1><a href="#top">up</a><a href="b.html#there">there</a>
+<a href="https://example.org/x#y">elsewhere</a><img src="i.png" alt="A line that falls">
+<span class="math">\\(\\lambda &lt; 1\\)</span><code>$$ \\lambda {glue:text}`x`</code>
+Between $5 and $7.</body></html>
+"""
+
+
+@pytest.mark.parametrize(
+    ("extra", "fault"),
+    [
+        ("", None),
+        ('<div class="output traceback"><pre>KeyError: 3</pre></div>', "error output: KeyError: 3"),
+        ('<div class="output stderr"><pre>a warning</pre></div>', "error output: a warning"),
+        ('<img src="i.png">', "image without alternative text: i.png"),
+        ('<img src="i.png" alt=" ">', "image without alternative text"),
+        ('<a href="c.html">c</a>', "broken link: c.html"),
+        ('<img src="j.png" alt="A point">', "broken link: j.png"),
+        ('<a href="b.html#gone">b</a>', "not on its page: b.html#gone"),
+        ('<a href="#gone">b</a>', "not on its page: #gone"),
+        ('<a href="../outside.html">b</a>', "link out of the book"),
+        ('<script src="https://cdn.example.org/x.js"></script>', "fetches https://cdn.example.org"),
+        ('<link rel="stylesheet" href="//cdn.example.org/x.css">', "fetches //cdn.example.org"),
+        ("<p>So $$ x = 1 $$ holds</p>", "raw TeX"),
+        ("<p>So $\\lambda$ holds</p>", "raw TeX"),
+        ("<td>$u_k$</td>", "raw TeX"),
+        ("<td>\\frac12</td>", "raw TeX"),
+        ("<p>{glue:text}`x:.3f`</p>", "unreplaced MyST"),
+        ("<p>{prf:ref}`x`</p>", "unreplaced MyST"),
+    ],
+)
+def test_each_check_of_the_pages_catches_its_fault(tmp_path, extra, fault):
+    (tmp_path / "a.html").write_text(CLEAN.replace("</body>", f"{extra}</body>"))
+    (tmp_path / "b.html").write_text('<p id="there">There</p>')
+    (tmp_path / "i.png").write_bytes(b"")
+    faults = check_pages(tmp_path, ["a", "b"])
+    if fault is None:
+        assert faults == []
+    else:
+        assert len(faults) == 1
+        assert faults[0].startswith("a.html: ")
+        assert fault in faults[0]
+
+
+def test_the_pages_must_all_be_there_and_no_style_is_fetched(tmp_path):
+    (tmp_path / "s.css").write_text("p { background: url('https://example.org/x.png') }")
+    assert check_pages(tmp_path, ["a"]) == [
+        "a.html: listed in _toc.yml, but not built",
+        "s.css: fetches https://example.org/x.png",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({}, None),
+        ({"outputs": [{"output_type": "stream", "name": "stdout", "text": "x"}]}, "outputs"),
+        ({"execution_count": 1}, "execution counts"),
+        ({"metadata": {"papermill": {}}}, "times of execution"),
+        ({"metadata": {"tags": ["injected-parameters"]}}, "injected parameters"),
+    ],
+)
+def test_no_results_in_a_committed_notebook(tmp_path, change, fault, capsys):
+    file = tmp_path / "notebooks" / "one.ipynb"
+    file.parent.mkdir()
+    write_notebook(file, "n")
+    content = json.loads(file.read_text())
+    content["cells"][-1] |= change
+    file.write_text(json.dumps(content))
+    assert check_notebooks.main(tmp_path) == (0 if fault is None else 1)
+    assert (fault or "") in capsys.readouterr().err

@@ -1,0 +1,125 @@
+"""Say what is wrong with the built pages: faults that Sphinx does not see or does not mind."""
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from bs4 import BeautifulSoup, Tag
+
+# How myst-nb marks what a cell wrote to stderr, and the traceback of an exception.
+BAD_OUTPUT = ".output.stderr, .output.traceback, .output.error"
+# Where TeX, dollars and braces are meant to be seen, or are not seen at all.
+LITERAL = ".math, pre, code, script, style, template"
+# A role or directive of MyST that nothing has replaced, such as {glue:text}`x`.
+RAW_ROLE = re.compile(r"\{glue\b|\{[a-z][a-z:_-]*\}`")
+RAW_TEX = re.compile(r"\$\$|\\[()\[\]]|\\[a-zA-Z]{2,}|\$[^$\n]*[\\^_][^$\n]*\$")
+CSS_URL = re.compile(
+    r"""url\(\s*['"]?((?:https?:)?//[^'")]+)|@import\s+['"]((?:https?:)?//[^'"]+)"""
+)
+
+
+def check_pages(html: Path, pages: list[str]) -> list[str]:
+    """Return the faults of a folder of HTML, one line each; an empty list if there are none.
+
+    Parameters
+    ----------
+    html : Path
+        The folder.
+    pages : list of str
+        Pages that must be in it, such as 'book/intro'.
+    """
+    faults = [f"{page}.html: listed in _toc.yml, but not built" for page in pages
+              if not (html / f"{page}.html").is_file()]  # fmt: skip
+    for file in sorted(html.rglob("*.html")):
+        if "_static" in file.relative_to(html).parts:
+            continue  # pieces of the theme, not pages
+        soup = _parse(file)
+        for check in (_bad_outputs, _images, _links, _remote, _raw_text):
+            faults += [f"{file.relative_to(html)}: {fault}" for fault in check(soup, file, html)]
+    for sheet in sorted(html.rglob("*.css")):
+        for match in CSS_URL.finditer(sheet.read_text(encoding="utf-8")):
+            faults.append(f"{sheet.relative_to(html)}: fetches {match[1] or match[2]}")
+    _parse.cache_clear()
+    return faults
+
+
+@cache
+def _parse(file: Path) -> BeautifulSoup:
+    return BeautifulSoup(file.read_text(encoding="utf-8"), "html.parser")
+
+
+@cache
+def _anchors(file: Path) -> set[str]:
+    soup = _parse(file)
+    return {str(tag["id"]) for tag in soup.select("[id]")} | {
+        str(tag["name"]) for tag in soup.select("a[name]")
+    }
+
+
+def _bad_outputs(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]:
+    for output in soup.select(BAD_OUTPUT):
+        last = (output.get_text().strip().splitlines() or [""])[-1]
+        yield f"a cell's error output: {last}"
+
+
+def _images(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]:
+    for image in soup.select("img"):
+        if not str(image.get("alt", "")).strip():
+            yield f"an image without alternative text: {image.get('src')}"
+
+
+def _links(soup: BeautifulSoup, file: Path, html: Path) -> Iterator[str]:
+    """Yield each address inside the book that leads nowhere."""
+    for address in sorted(set(_addresses(soup))):
+        url = urlsplit(address)
+        if url.scheme or url.netloc:
+            continue
+        target = (file.parent / unquote(url.path)).resolve() if url.path else file
+        if target.is_dir():
+            target /= "index.html"
+        if not target.is_relative_to(html.resolve()) and url.path:
+            yield f"a link out of the book: {address}"
+        elif not target.is_file():
+            yield f"a broken link: {address}"
+        elif (
+            url.fragment
+            and target.suffix == ".html"
+            and unquote(url.fragment) not in _anchors(target)
+        ):
+            yield f"a link to a place that is not on its page: {address}"
+
+
+def _addresses(soup: BeautifulSoup) -> Iterator[str]:
+    for tag in soup.select("[href], [src]"):
+        yield from (str(tag[key]) for key in ("href", "src") if tag.get(key))
+    for tag in soup.select("meta[http-equiv]"):
+        if str(tag["http-equiv"]).lower() == "refresh":
+            yield str(tag["content"]).partition("url=")[2]
+
+
+def _remote(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]:
+    """Yield what a browser would fetch from elsewhere on opening the page."""
+    for tag in soup.select("[src], link[href]"):
+        rel = tag.get("rel") or []
+        if tag.name == "link" and not {"stylesheet", "preload", "icon", "shortcut"} & set(rel):
+            continue
+        address = str(tag.get("src") or tag.get("href"))
+        if urlsplit(address).netloc:
+            yield f"fetches {address}"
+
+
+def _raw_text(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]:
+    """Yield TeX and MyST that a reader would see as it was typed."""
+    for text in soup.find_all(string=True):
+        if type(text).__name__ != "NavigableString" or _is_literal(text.parent):
+            continue
+        for pattern, what in ((RAW_ROLE, "unreplaced MyST"), (RAW_TEX, "raw TeX")):
+            if match := pattern.search(text):
+                around = text[max(0, match.start() - 20) : match.end() + 20]
+                yield f"{what}: {' '.join(around.split())}"
+
+
+def _is_literal(tag: Tag | None) -> bool:
+    return tag is not None and (tag.css.match(LITERAL) or _is_literal(tag.parent))

@@ -1,0 +1,119 @@
+"""Turn the executed notebooks and the prose into HTML.
+
+Jupyter Book reads a staged tree, `build/src`, that mirrors the project: `_config.yml`, `_toc.yml`,
+`book/` and, in place of the committed notebooks, the executed ones.
+"""
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tools import BuildError
+from tools.runs import Run
+
+
+def listed(root: Path) -> list[Path]:
+    """Return the source file of every page in `_toc.yml`, in the order of the book.
+
+    Raises
+    ------
+    BuildError
+        If an entry is neither a notebook nor a Markdown file.
+    """
+    pages = []
+    for entry in _entries(yaml.safe_load((root / "_toc.yml").read_text(encoding="utf-8"))):
+        found = [file for end in (".ipynb", ".md") if (file := root / f"{entry}{end}").is_file()]
+        if len(found) != 1:
+            problem = "both are there" if found else "neither is there"
+            raise BuildError(f"_toc.yml lists {entry}: {entry}.ipynb or {entry}.md, but {problem}.")
+        pages += found
+    return pages
+
+
+def stage(root: Path, runs: Iterable[Run]) -> Path:
+    """Lay out the tree that Jupyter Book reads, and return it."""
+    src = root / "build" / "src"
+    shutil.rmtree(src, ignore_errors=True)
+    shutil.copytree(root / "book", src / "book")
+    for name in ("_config.yml", "_toc.yml"):
+        shutil.copyfile(root / name, src / name)
+    _copy_mathjax(src / "book" / "assets" / "mathjax")
+    for run in runs:
+        content = json.loads(run.results()["notebook"].read_text(encoding="utf-8"))
+        target = src / run.notebook.relative_to(root)
+        target.parent.mkdir(exist_ok=True)
+        target.write_text(json.dumps(_for_readers(content), indent=1), encoding="utf-8")
+    return src
+
+
+def build_html(src: Path, output: Path) -> Path:
+    """Run Jupyter Book from clean on a staged tree, and return the folder of the pages.
+
+    Raises
+    ------
+    BuildError
+        On any error or warning; its text holds all that Sphinx said.
+    """
+    shutil.rmtree(output, ignore_errors=True)
+    command = [
+        Path(sys.executable).with_name("jupyter-book"), "build", src,
+        "--config", src / "_config.yml", "--toc", src / "_toc.yml", "--path-output", output,
+        "-W", "-n", "--keep-going", "-q",
+    ]  # fmt: skip
+    done = subprocess.run(
+        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+    )
+    if done.returncode:
+        said = done.stdout.decode("utf-8", errors="replace")
+        # Jupyter Book ends with a traceback of its own, which says nothing about the book.
+        raise BuildError("Sphinx refused the book:\n" + said.partition("Traceback (most")[0])
+    return output / "_build" / "html"
+
+
+def _entries(toc: Any) -> Iterator[str]:
+    """Yield the pages of a table of contents, whatever its nesting."""
+    if isinstance(toc, dict):
+        yield from (toc[key] for key in ("root", "file") if key in toc)
+        toc = list(toc.values())
+    if isinstance(toc, list):
+        for part in toc:
+            yield from _entries(part)
+
+
+def _for_readers(content: dict[str, Any]) -> dict[str, Any]:
+    """Hide the parameter cells on the page, where a table of the parameters used stands instead.
+
+    They stay in the file, which readers download and can execute again. The paths and times that
+    papermill adds are for neither.
+    """
+    content["metadata"].pop("papermill", None)
+    for cell in content["cells"]:
+        cell["metadata"].pop("papermill", None)
+        cell["metadata"].pop("execution", None)
+        tags = cell["metadata"].get("tags", [])
+        if {"parameters", "injected-parameters"} & set(tags):
+            cell["metadata"]["tags"] = [*tags, "remove-cell"]
+    return content
+
+
+def _copy_mathjax(target: Path) -> None:
+    """Copy the part of MathJax that the pages use, so that formulas need no network.
+
+    The package that holds it is a Sphinx extension that would copy all of its 15 MB.
+    """
+    spec = find_spec("sphinx-mathjax-offline")
+    if spec is None or spec.origin is None:
+        raise BuildError(
+            "The package sphinx-mathjax-offline is not installed: remove .venv and `make book`."
+        )
+    source = Path(spec.origin).parent / "static" / "mathjax"
+    fonts = Path("output", "chtml", "fonts", "woff-v2")
+    shutil.copytree(source / fonts, target / fonts)
+    shutil.copy(source / "tex-chtml-full.js", target)  # with every TeX extension, none to fetch

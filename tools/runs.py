@@ -1,0 +1,308 @@
+"""Execute the notebooks of the book, and only those whose results could have changed.
+
+A run is one notebook with the parameters of one profile. It leaves a folder
+
+    build/runs/<profile>/<notebook>/
+        <notebook>.ipynb              the notebook, executed
+        verdicts/<notebook>.json      claims, predictions and measurements
+        provenance/<notebook>.json    what made them, and the `supermarket` modules loaded
+        record.json                   hashes of what the results depend on, and of them
+
+and is repeated when anything in its record has changed. Contents count, not dates: a fresh checkout
+or a saved but unchanged file repeats nothing.
+"""
+
+import json
+import os
+import platform
+import shutil
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from difflib import get_close_matches
+from hashlib import sha256
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from tools import BuildError, digest
+
+VERDICT_KEYS = {
+    "claim", "source", "parameters", "predicted", "measured", "low", "high", "holds",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Run:
+    """A notebook and the parameters to execute it with.
+
+    Attributes
+    ----------
+    notebook : Path
+        The committed notebook.
+    folder : Path
+        Where its results go; it exists only if the run succeeded.
+    parameters : dict
+        Values that replace the notebook's own, by name.
+    """
+
+    notebook: Path
+    folder: Path
+    parameters: dict[str, Any]
+
+    @property
+    def name(self) -> str:
+        """The notebook's name without its ending, which names all its results."""
+        return self.notebook.stem
+
+    def results(self, folder: Path | None = None) -> dict[str, Path]:
+        """Return the files that a run leaves, by what they are."""
+        folder = folder or self.folder
+        return {
+            "notebook": folder / self.notebook.name,
+            "verdicts": folder / "verdicts" / f"{self.name}.json",
+            "provenance": folder / "provenance" / f"{self.name}.json",
+        }
+
+
+def plan(root: Path, profile: str, notebooks: Iterable[Path]) -> list[Run]:
+    """Return the run of each notebook under a profile of `notebooks/profiles.yml`.
+
+    Raises
+    ------
+    BuildError
+        If there is no such profile, or it names a notebook that is not in the book.
+    """
+    profiles = yaml.safe_load((root / "notebooks" / "profiles.yml").read_text(encoding="utf-8"))
+    if profile not in profiles:
+        raise BuildError(
+            f"PROFILE={profile} is not in notebooks/profiles.yml{_nearest(profile, profiles)}: "
+            f"use {', '.join(profiles)}."
+        )
+    values = profiles[profile] or {}
+    notebooks = list(notebooks)
+    stems = [notebook.stem for notebook in notebooks]
+    for name in values:
+        if name not in stems:
+            raise BuildError(
+                f"Profile {profile} in notebooks/profiles.yml names the notebook {name}, "
+                f"which is not in _toc.yml{_nearest(name, stems)}."
+            )
+    folder = root / "build" / "runs" / profile
+    return [Run(nb, folder / nb.stem, values.get(nb.stem) or {}) for nb in notebooks]
+
+
+def is_current(run: Run, root: Path) -> bool:
+    """Tell whether the results of `run` are there, untouched, and what it would give again."""
+    try:
+        record = json.loads((run.folder / "record.json").read_text(encoding="utf-8"))
+        modules = {name: digest(_module_file(root, name)) for name in record["modules"]}
+    except (OSError, ValueError, KeyError):
+        return False
+    expected = _causes(run, root) | {"modules": modules, "results": _digests(run.results())}
+    # Through JSON, so that what was written and what is compared went the same way.
+    return bool(record == json.loads(json.dumps(expected, default=str)))
+
+
+def check_parameters(run: Run) -> None:
+    """Refuse a parameter that the notebook does not have.
+
+    papermill only warns, and computes with the notebook's own value.
+
+    Raises
+    ------
+    BuildError
+        If a name is unknown; the sentence says the nearest one.
+    """
+    if not run.parameters:
+        return
+    import papermill  # takes half a second, which a build with nothing to do should not
+
+    known = papermill.inspect_notebook(str(run.notebook))
+    for name in run.parameters:
+        if name not in known:
+            raise BuildError(
+                f"{run.notebook.name} has no parameter {name}, which notebooks/profiles.yml gives"
+                f"{_nearest(name, known)}: it has {', '.join(known) or 'none'}."
+            )
+
+
+def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) -> list[Run]:
+    """Execute notebooks side by side, and return those that failed.
+
+    A failed run leaves nothing behind; the others are finished and kept.
+
+    Parameters
+    ----------
+    runs : list of Run
+        What to execute.
+    root : Path
+        The project: notebooks run in this folder.
+    jobs : int
+        How many at a time.
+    say : callable
+        Is given each line of progress, and the traceback of each failure.
+    """
+    failed = []
+    # Hashes from before the first cell: a file saved during the run must count as changed.
+    sources = _sources(root)
+    causes = {run.name: _causes(run, root) for run in runs}
+    # Fresh interpreters rather than forks: forking a process that has threads is not safe.
+    with ProcessPoolExecutor(min(jobs, len(runs)), mp_context=get_context("spawn")) as pool:
+        start = time.monotonic()
+        futures = {pool.submit(_execute, run, root): run for run in runs}
+        say(f"Executing {', '.join(run.name for run in runs)} ({jobs} at a time)")
+        for done, future in enumerate(as_completed(futures), 1):
+            run = futures[future]
+            try:
+                seconds, error = future.result()
+            except BrokenExecutor:
+                seconds, error = 0.0, "The process that ran it was killed: out of memory?"
+            error = error or _keep(run, causes[run.name], sources)
+            shutil.rmtree(_part(run), ignore_errors=True)
+            if error:
+                failed.append(run)
+                say(f"[{done}/{len(runs)}] {run.name} FAILED after {seconds:.0f} s\n{error}")
+            else:
+                say(f"[{done}/{len(runs)}] {run.name} took {seconds:.0f} s")
+        say(f"Executed in {time.monotonic() - start:.0f} s")
+    return failed
+
+
+def publish(runs: list[Run], root: Path) -> None:
+    """Make `build/verdicts` and `build/provenance` hold the results of these runs and no others.
+
+    A notebook that someone executes by hand writes to the same place: its result is replaced here
+    by the book's.
+    """
+    for kind in ("verdicts", "provenance"):
+        folder = root / "build" / kind
+        folder.mkdir(parents=True, exist_ok=True)
+        wanted = {run.results()[kind].name: run.results()[kind] for run in runs}
+        for file in folder.glob("*.json"):
+            if file.name not in wanted:
+                file.unlink()
+        for name, source in wanted.items():
+            if digest(folder / name) != digest(source):
+                shutil.copyfile(source, folder / name)
+
+
+def _execute(run: Run, root: Path) -> tuple[float, str | None]:
+    """Execute one notebook into its part folder; return the seconds taken and what went wrong."""
+    import papermill
+    from papermill.exceptions import PapermillExecutionError
+
+    part = _part(run)
+    shutil.rmtree(part, ignore_errors=True)
+    # What the last run left is out of date, and must not be there if this one fails.
+    shutil.rmtree(run.folder, ignore_errors=True)
+    part.mkdir(parents=True)
+    os.environ["SUPERMARKET_BUILD"] = str(part)
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # this environment's kernel, not the user's own
+    start = time.monotonic()
+    error = None
+    try:
+        papermill.execute_notebook(
+            str(run.notebook),
+            str(part / run.notebook.name),
+            parameters=run.parameters,
+            kernel_name="python3",
+            cwd=str(root),
+            progress_bar=False,
+            # Else each kernel says that it talks over TCP, to this machine alone.
+            extra_arguments=["--IPKernelApp.log_level=ERROR"],
+        )
+    except PapermillExecutionError as failure:
+        if failure.ename == "ParameterError":
+            error = f"ParameterError: {failure.evalue}"
+        else:
+            error = "\n".join(failure.traceback)
+    except Exception:  # a dead kernel, a file that is no notebook: the other runs go on
+        error = traceback.format_exc()
+    return time.monotonic() - start, error
+
+
+def _keep(run: Run, causes: dict[str, Any], sources: dict[str, str | None]) -> str | None:
+    """Check a finished run, write its record, move it to its place; return what went wrong."""
+    part = _part(run)
+    results = run.results(part)
+    verdicts = _read(results["verdicts"])
+    if not (
+        isinstance(verdicts, list)
+        and verdicts
+        and all(isinstance(v, dict) and v.keys() >= VERDICT_KEYS for v in verdicts)
+    ):
+        return (
+            f"{run.notebook.name} left no verdicts/{run.name}.json that lists objects with the "
+            f"keys {', '.join(sorted(VERDICT_KEYS))}."
+        )
+    provenance = _read(results["provenance"])
+    modules = provenance.get("modules") if isinstance(provenance, dict) else None
+    if not isinstance(modules, list):
+        return (
+            f"{run.notebook.name} left no provenance/{run.name}.json that lists the modules "
+            "it loaded."
+        )
+    record = causes | {
+        "modules": {name: sources.get(name) for name in modules},
+        "results": _digests(results),
+    }
+    (part / "record.json").write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
+    part.rename(run.folder)
+    return None
+
+
+def _causes(run: Run, root: Path) -> dict[str, Any]:
+    """Return all that a result depends on and that is known before the run."""
+    return {
+        "source": _source(run.notebook),
+        "parameters": run.parameters,
+        "requirements": digest(root / "requirements.txt"),
+        "python": platform.python_version(),
+    }
+
+
+def _source(notebook: Path) -> str:
+    """Return the hash of what a person wrote in a notebook: no outputs, counts or kernel names."""
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    written = [[c["cell_type"], "".join(c["source"]), c.get("metadata", {})] for c in cells]
+    return sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
+
+
+def _sources(root: Path) -> dict[str, str | None]:
+    """Return the hash of each module of the package, by its dotted name."""
+    hashes = {}
+    for file in (root / "supermarket").rglob("*.py"):
+        parts = file.relative_to(root).with_suffix("").parts
+        hashes[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = digest(file)
+    return hashes
+
+
+def _module_file(root: Path, name: str) -> Path:
+    path = root.joinpath(*name.split("."))
+    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+
+
+def _digests(files: dict[str, Path]) -> dict[str, str | None]:
+    return {what: digest(file) for what, file in files.items()}
+
+
+def _part(run: Run) -> Path:
+    """Return the folder of a run that has not finished."""
+    return run.folder.with_name(run.folder.name + ".part")
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    close = get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
