@@ -117,13 +117,7 @@ class Lomax(ServiceLaw):
     beta: float
 
     def __post_init__(self) -> None:
-        beta = real("beta", self.beta)
-        if beta <= 1:
-            raise ParameterError(
-                f"beta = {beta:.16g} gives a service time without a mean: choose beta > 1, "
-                f"such as beta = 1.5."
-            )
-        object.__setattr__(self, "beta", beta)
+        object.__setattr__(self, "beta", tail_index("beta", self.beta))
 
     @property
     def tail_index(self) -> float:
@@ -257,6 +251,23 @@ class Hyperexponential(ServiceLaw):
     def _sum(self, s: ArrayLike, weights: np.ndarray) -> np.ndarray:
         s = np.asarray(s, dtype=np.float64)
         return np.exp(-s[..., None] * np.array(self.rates)) @ weights
+
+
+def tail_index(name: str, value: object) -> float:
+    """Return `value` as a tail index, above 1: the mean is infinite otherwise.
+
+    Raises
+    ------
+    ParameterError
+        If it is not a finite number above 1.
+    """
+    value = real(name, value)
+    if value <= 1:
+        raise ParameterError(
+            f"{name} = {value:.16g} gives a service time without a mean: choose {name} > 1, "
+            f"such as {name} = 1.5."
+        )
+    return value
 
 
 def _positive(name: str, values: object) -> tuple[float, ...]:

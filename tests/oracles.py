@@ -35,8 +35,9 @@ def exact(n, d, lam, replacement, longest):
             after = list(state)
             after[q] = max(after[q] - 1, 0)
             matrix[row, index[_sorted(after)]] += 1 / (1 + lam) / n
-    system = np.vstack([matrix.T - np.eye(len(states)), np.ones(len(states))])
-    law = np.linalg.lstsq(system, np.append(np.zeros(len(states)), 1.0), rcond=None)[0]
+    system = matrix.T - np.eye(len(states))
+    system[0] = 1.0  # one balance equation follows from the others: the sum of the law instead
+    law = np.linalg.solve(system, np.eye(len(states))[0])
     return states, matrix, law
 
 

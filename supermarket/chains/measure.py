@@ -27,14 +27,12 @@ from supermarket.validation import (
     real,
 )
 
-# Events between two looks at the keyboard: some tenths of a second.
-_EVENTS_A_CALL = 2**22
-
 
 class Chain(Protocol):
     """What `measure` needs of a chain."""
 
     counts: NDArray[np.int64]  # counts[i] = queues of length at least i; the last entry is 0
+    events_a_call: int  # as many as take a few tenths of a second, so that Ctrl-C is heard
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
         """Make up to `events` steps and return how many; fewer if the next level needs room.
@@ -71,7 +69,7 @@ class Simulation:
     final : ndarray of int64, shape (levels,)
         The counts at the end.
     chain : str
-        "occupancy" or "queues".
+        "occupancy" with its engine, or "queues".
     n, d, lam, replacement, horizon, warmup, time_unit, start, seed, version
         What the run was asked for. `start` is its name or "given"; `seed` is (entropy, spawn key).
     """
@@ -166,7 +164,7 @@ def plan(
     if time_unit == "steps":
         if not (horizon.is_integer() and horizon >= batches):
             raise ParameterError(
-                f"horizon = {horizon:g} steps is not a whole number, at least the {batches} batches."
+                f"horizon = {horizon:g} steps is not a whole number, at least batches = {batches}."
             )
         warmup = float(int(warmup))
     moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
@@ -294,7 +292,7 @@ class _Clock:
         while left > 0:
             moved = np.zeros_like(chain.counts)
             stayed = np.zeros_like(chain.counts)
-            done = chain.advance(min(left, _EVENTS_A_CALL), moved, stayed)
+            done = chain.advance(min(left, chain.events_a_call), moved, stayed)
             # The sum of a count over the states left by steps 1..done, from its changes alone.
             summed = _add(summed, chain.counts * float(done) - moved)
             at_top = _add(at_top, stayed.astype(np.float64))

@@ -11,10 +11,12 @@ import math
 
 import numpy as np
 from numba import njit
+from numpy.polynomial.legendre import leggauss
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
+from supermarket.validation import choice
 
 
 def simulate(
@@ -30,6 +32,7 @@ def simulate(
     batches: int = 32,
     replacement: bool = True,
     time_unit: str = "service",
+    engine: str = "auto",
     max_events: float = 1e11,
 ) -> Simulation:
     """Simulate the supermarket model exactly, by the counts of queues of each length.
@@ -61,6 +64,10 @@ def simulate(
         [2]_).
     time_unit : {"service", "steps"}
         Mean service times (n (1 + lam) events on average each), or steps of the chain of [1]_.
+    engine : {"auto", "scan", "table"}
+        How the next event is found; both have the same law and different streams. "scan" compares
+        the uniform with level after level, "table" finds most events by one look into a guide
+        table. "auto" takes the table from n = 1000 on.
     max_events : float
         Longer runs than this are refused before they start.
 
@@ -90,6 +97,9 @@ def simulate(
     todo = plan(
         n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_events
     )
+    engine = str(choice("engine", engine, ("auto", "scan", "table")))
+    if engine == "auto":
+        engine = "table" if todo.n >= 1000 else "scan"
     rng = np.random.default_rng(todo.seed)
     if isinstance(start, str) and start == "fixed point":
         counts, named = _fixed_point_counts(todo.n, todo.d, todo.lam, todo.replacement), start
@@ -97,27 +107,39 @@ def simulate(
         counts, named = np.array([todo.n], dtype=np.int64), start
     else:
         counts, named = given_counts(todo.n, start), "given"
-    chain = _Occupancy(with_room(counts), todo.d, todo.lam, todo.replacement, rng)
-    return measure(chain, "occupancy", named, todo, rng)
+    kind = _Table if engine == "table" else _Scan
+    chain = kind(with_room(counts), todo.d, todo.lam, todo.replacement, rng)
+    return measure(chain, f"occupancy, {engine}", named, todo, rng)
 
 
-class _Occupancy:
+class _Scan:
+    """One event at a time, each found by a scan of the levels."""
+
+    events_a_call = 2**22
+
     def __init__(
         self, counts: NDArray[np.int64], d: int, lam: float, replacement: bool, rng: Generator
     ) -> None:
         self.counts = counts
-        self._d = d
-        self._lam = lam
-        self._replacement = replacement
-        self._rng = rng
+        self.rule = (d, lam, replacement)
+        self.rng = rng
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
-        return _advance(
-            self._rng, self.counts, self._d, self._lam, self._replacement, events, moved, at_top
-        )
+        return _scan(self.rng, self.counts, *self.rule, events, moved, at_top)
 
     def grow(self) -> None:
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
+
+
+class _Table(_Scan):
+    """One event at a time, most of them found by one look into a guide table."""
+
+    events_a_call = 2**18
+
+    def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
+        # Sixteen random bits choose an event's bin; what the bin leaves open is drawn on demand.
+        bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
+        return _look_up(bits, self.rng, self.counts, *self.rule, moved, at_top)
 
 
 def _fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.int64]:
@@ -129,11 +151,15 @@ def _fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArra
     return np.array(counts, dtype=np.int64)
 
 
+# Gauss-Legendre nodes and weights on [0, 1].
+_NODES, _WEIGHTS = ((x + 1) / 2 if i == 0 else x / 2 for i, x in enumerate(leggauss(10)))
+
+
 @njit(nogil=True)
 def all_among(s: int, n: int, d: int, replacement: bool) -> float:
     """Return the probability that d chosen queues all lie among s given ones of n.
 
-    (s/n)**d with replacement; without, C(s, d) / C(n, d), as a product of min(d, n - s) factors.
+    (s/n)**d with replacement; without, C(s, d) / C(n, d).
     """
     others = n - s
     if s <= 0 or (d / n) * others > 800.0:  # exp(-800) is 0 in double precision
@@ -147,22 +173,31 @@ def all_among(s: int, n: int, d: int, replacement: bool) -> float:
         return math.exp(d * math.log1p(-others / n))
     if s < d:
         return 0.0
+    # C(s, d) / C(n, d) is symmetric in d and n - s: the product of (m - j) / (n - j), j < k.
+    k = min(d, others)
+    m = n - max(d, others)
+    if k > 64 and m >= 2 * k:
+        # Euler and Maclaurin: the sum of log((m - j) / (n - j)) over j < k is its integral from
+        # -1/2 to k - 1/2, and corrections from the derivatives at both ends; what is left out is
+        # below 1e-12.
+        total = 0.0
+        for q in range(len(_NODES)):
+            total += _WEIGHTS[q] * math.log1p((m - n) / (n + 0.5 - k * _NODES[q]))
+        total *= k
+        for end, sign in ((0.5, 1.0), (0.5 - k, -1.0)):
+            p, q = 1.0 / (m + end), 1.0 / (n + end)
+            total += sign * ((q - p) / 24.0 - 7.0 * (q**3 - p**3) / 2880.0)
+        return math.exp(total)
     product = 1.0
-    if d <= others:
-        for j in range(d):
-            product *= (s - j) / (n - j)
-            if product == 0.0:
-                break
-    else:
-        for j in range(others):
-            product *= (n - d - j) / (n - j)
-            if product == 0.0:
-                break
+    for j in range(k):
+        product *= (m - j) / (n - j)
+        if product == 0.0:
+            break
     return product
 
 
 @njit(nogil=True)
-def _advance(rng, s, d, lam, replacement, events, moved, at_top):  # noqa: ANN001, ANN202
+def _scan(rng, s, d, lam, replacement, events, moved, at_top):  # noqa: ANN001, ANN202
     """Make up to `events` steps in place and return how many: fewer if the room is used up."""
     n = s[0]
     top = len(s) - 1
@@ -212,3 +247,124 @@ def _advance(rng, s, d, lam, replacement, events, moved, at_top):  # noqa: ANN00
                     top -= 1
     at_top[top] += events - since
     return events
+
+
+@njit(nogil=True)
+def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):  # noqa: ANN001, ANN202
+    """Make one step for each entry of `bits` and return how many: fewer if the room is used up.
+
+    The unit interval of the uniform that decides an event is cut into bins. As long as every count
+    stays inside its band, no boundary between two events can enter a bin that holds none now, so
+    such a bin means one certain event. In the others the uniform is drawn to the end and compared.
+    """
+    n = s[0]
+    arrival = lam / (1.0 + lam)
+    low, high = np.zeros(len(s), dtype=np.int64), np.zeros(len(s), dtype=np.int64)
+    table = np.empty(2**14, dtype=np.int16)
+    since, done = 0, 0
+    top = len(s) - 1
+    while s[top] == 0:
+        top -= 1
+    # Entry 0 counts the events that change nothing, so that these need no branch.
+    low[0], high[0], s[0] = 0, np.iinfo(np.int64).max, 0
+    while done < len(bits) and top < len(s) - 2:
+        low[top + 1] = high[top + 1] = 0
+        width = _bands(s, n, top, d, arrival, replacement, low, high)
+        bins = 2**width
+        _make_table(table[:bins], low, high, n, top, d, arrival, replacement)
+        shift = 16 - width
+        for step in range(done, len(bits)):
+            event = table[bits[step] >> shift]
+            if event < 0:
+                uniform = ((bits[step] >> shift) + rng.random()) / bins
+                event = _outcome(uniform, s, n, top, d, arrival, replacement)
+            i = event >> 1
+            change = 1 - 2 * (event & 1)
+            s[i] += change
+            moved[i] += change * (step + 1)
+            if s[i] < low[i] or s[i] > high[i]:
+                break
+        done = step + 1
+        if s[top] == 0 or s[top + 1] > 0:
+            at_top[top] += done - since
+            since = done
+            top += 1 if s[top + 1] > 0 else -1
+    at_top[top] += done - since
+    s[0], moved[0] = n, 0
+    return done
+
+
+@njit(nogil=True)
+def _outcome(uniform, s, n, top, d, arrival, replacement):  # noqa: ANN001, ANN202
+    """Return the event of one uniform: 2 i if count i rises, 2 i + 1 if it falls, 0 if neither.
+
+    Arrivals take [0, arrival); those that make count i rise [arrival beta(s[i]), arrival
+    beta(s[i-1])). Departures take the rest; those that make count i fall [y(s[i+1]), y(s[i])) with
+    y(s) = arrival + (1 - arrival) s / n.
+    """
+    i = top
+    if uniform < arrival:
+        while i > 0 and arrival * all_among(s[i], n, d, replacement) <= uniform:
+            i -= 1
+        return 2 * (i + 1)
+    v = (uniform - arrival) / (1.0 - arrival) * n
+    while i > 0 and s[i] <= v:
+        i -= 1
+    return 2 * i + 1 if i > 0 else 0
+
+
+@njit(nogil=True)
+def _bands(s, n, top, d, arrival, replacement, low, high):  # noqa: ANN001, ANN202
+    """Choose the band [low, high] that each count may wander in; return log2 of the bins' number.
+
+    The choice is for speed alone: the table is made anew as soon as a count leaves its band. A
+    count that events touch at rate r leaves a band of half-width 2.5 sqrt(r T) after some T events.
+    T balances the work of making tables against that of the events that the bands leave open, and
+    so does the number of bins.
+    """
+    touched = np.zeros(top + 1)
+    wandering, beta_below = 1e-3, 1.0
+    for i in range(1, top + 1):
+        beta = all_among(s[i], n, d, replacement)
+        touched[i] = arrival * (beta_below - beta) + (1 - arrival) * (s[i] - s[i + 1]) / n
+        slope = arrival * d * beta * n / s[i] + 1 - arrival
+        wandering += math.sqrt(touched[i]) * slope
+        beta_below = beta
+    rounds = min(max((30.0 * n / wandering) ** (2.0 / 3.0), 16.0), 1e10)
+    for i in range(1, top + 1):
+        half = int(2.5 * math.sqrt(touched[i] * rounds)) + 1
+        low[i] = max(s[i] - half, 1)
+        high[i] = min(s[i] + half, n)
+    width = 6
+    while width < 14 and 4.0**width < 100.0 * (top + 1) * rounds:
+        width += 1
+    return width
+
+
+@njit(nogil=True)
+def _make_table(table, low, high, n, top, d, arrival, replacement):  # noqa: ANN001, ANN202
+    """Write into each bin the event that it means, or -1 where a boundary may lie in it."""
+    bins = len(table)
+    filled = 0
+    # The boundaries from left to right: arrivals from the top level down, then departures.
+    for j in range(2 * top + 2):
+        if j < top:
+            i = top - j
+            left = arrival * all_among(low[i], n, d, replacement)
+            right = arrival * all_among(high[i], n, d, replacement)
+            event = 2 * (i + 1)  # of the bins to the left of this boundary
+        elif j == top:
+            left = right = arrival
+            event = 2
+        else:
+            i = 2 * top + 1 - j
+            left = arrival + (1.0 - arrival) * low[i] / n if i > 0 else 1.0
+            right = arrival + (1.0 - arrival) * high[i] / n if i > 0 else 1.0
+            event = 2 * i + 1 if i > 0 else 0
+        # A little to spare for rounding: an open bin is only slower.
+        first = min(max(int(left * bins - 1e-6), 0), bins)
+        table[filled:first] = event
+        filled = max(filled, first)
+        last = min(int(right * bins + 1e-6) + 1, bins)
+        table[filled:last] = -1
+        filled = max(filled, last)

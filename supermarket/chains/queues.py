@@ -75,6 +75,8 @@ def simulate_queues(
 
 
 class _Queues:
+    events_a_call = 2**21
+
     def __init__(
         self, lengths: NDArray[np.int64], d: int, lam: float, replacement: bool, rng: Generator
     ) -> None:

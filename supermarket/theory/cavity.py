@@ -106,9 +106,9 @@ def cavity(
     Notes
     -----
     The equilibrium environment is that of [1]_, section 2, where lambda is called alpha and d is
-    called D; that a large network tends to it is proved there and in earlier work for a decreasing
-    hazard rate (all three laws here), and is an ansatz otherwise. The level-by-level recursion is
-    derived in this project, not taken from [1]_.
+    called D. That a large network tends to it is an ansatz there, which the same authors proved
+    elsewhere for laws whose hazard rate decreases (all mixtures of exponentials) and for any law
+    at small lambda. The level-by-level recursion is derived in this project, not taken from [1]_.
 
     References
     ----------
@@ -128,7 +128,6 @@ def cavity(
     tail, rates = np.zeros(levels + 1), np.zeros(levels)
     tail[0], tail[1], rates[0] = 1.0, lam, lam * (1 - lam**d) / (1 - lam)
     log_tail, log_rates = np.zeros(levels + 1), np.zeros(levels)
-    log_tail[1], log_rates[0] = np.log(lam), np.log(rates[0])
     mixture = service.mixture(np.log(lam) * (d - 1) - 2 * _MARGIN)
     # one entry a node: lam_{k-1} G_{k-1}(x), which flows into the level k that comes next
     inflow = np.full(mixture.log_rate.size, rates[0] * (1 - lam))

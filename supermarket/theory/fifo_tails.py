@@ -11,13 +11,16 @@ References
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
+from supermarket.service import Lomax
 from supermarket.statistics import Interval
+from supermarket.theory.cavity import CavityEquilibrium, cavity
 from supermarket.validation import ParameterError, arrival_rate, integer, real
 
 
@@ -218,8 +221,8 @@ def power_law_limit(log_tail: ArrayLike, d: int) -> Interval:
     The slopes at k approach the exponent with corrections :math:`k^{-(d-1) \gamma}` and
     :math:`(a \log k + b) / k` (derived in this project). Along a sequence of doublings, each is a
     geometric one (the second with a polynomial factor), which the epsilon algorithm of order 2
-    removes without being told the ratio. The ends are the least and the largest of its last four
-    values, that is, with the depth halved up to three times.
+    removes without being told the ratio. The error is twice the largest distance of its last
+    value from the three before it, where the depth is halved once, twice and three times.
 
     Parameters
     ----------
@@ -237,13 +240,13 @@ def power_law_limit(log_tail: ArrayLike, d: int) -> Interval:
     ------
     ParameterError
         If the levels are too few, or the corrections die out too slowly to be extrapolated
-        (exponent below ``1 / (3 (d - 1))``).
+        (exponent below ``0.3 / (d - 1)``).
     """
     d = integer("d", d, 2)
     integer("levels", np.size(log_tail) - 1, 1024)
     _, exponents = local_exponents(log_tail)
     found = _limit(exponents, order=2, rounding=1e-12)
-    if 3 * (d - 1) * found.estimate < 1:
+    if (d - 1) * found.estimate < 0.3:
         raise ParameterError(
             f"the exponent is near {found.estimate:.3g}, and its corrections die out like "
             f"k**-{(d - 1) * found.estimate:.2g}, too slowly to be extrapolated: choose a larger "
@@ -252,21 +255,39 @@ def power_law_limit(log_tail: ArrayLike, d: int) -> Interval:
     return found
 
 
-def doubly_exponential_limit(log_tail: ArrayLike, d: int) -> Interval:
-    r"""Extrapolate the exponent of a doubly exponential tail, with a numerical error.
-
-    With :math:`L_k = -\log P_k`, the sequence
-    :math:`\log_d [(L_{k+1} - L_k) / (L_k - L_{k-1})]` tends to q, and faster than
-    :math:`\frac1k \log_d L_k` of [1]_, theorem 1.1: L obeys the linear recursion (22) up to a
-    constant, which the differences remove, so what is left is geometric, with the ratio of the
-    second root of (22) to the first, or of 1 to the first where beta is a whole number. One step
-    of Aitken's method takes the leading term away. The ends are the least and the largest of its
-    last four values.
+def local_growth(log_tail: ArrayLike, d: int) -> np.ndarray:
+    r"""Return :math:`\log_d [(L_{k+1} - L_k) / (L_k - L_{k-1})]`, where :math:`L_k = -\log P_k`.
 
     Parameters
     ----------
     log_tail : array_like of float64, shape (levels + 1,)
-        ``log_tail[k]`` is log P_k, for at least 10 levels.
+        ``log_tail[k]`` is log P_k.
+    d : int
+        Choices, at least 2.
+
+    Returns
+    -------
+    ndarray of float64, shape (levels - 1,)
+        The values for k = 1 to ``levels - 1``.
+    """
+    growth = -np.diff(np.asarray(log_tail, dtype=np.float64))
+    return np.log(growth[1:] / growth[:-1]) / math.log(integer("d", d, 2))
+
+
+def doubly_exponential_limit(log_tail: ArrayLike, d: int) -> Interval:
+    r"""Extrapolate the exponent of a doubly exponential tail, with a numerical error.
+
+    With :math:`L_k = -\log P_k`, the sequence of `local_growth` tends to q, and faster than
+    :math:`\frac1k \log_d L_k` of [1]_, theorem 1.1: L obeys the linear recursion (22) up to a
+    constant, which the differences remove, so what is left is geometric, with the ratio of the
+    second root of (22) to the first, or of 1 to the first where beta is a whole number. One step
+    of Aitken's method takes the leading term away. The error is twice the largest distance of
+    its last value from the three before it.
+
+    Parameters
+    ----------
+    log_tail : array_like of float64, shape (levels + 1,)
+        ``log_tail[k]`` is log P_k, for at least 8 levels.
     d : int
         Choices, at least 2.
 
@@ -280,18 +301,16 @@ def doubly_exponential_limit(log_tail: ArrayLike, d: int) -> Interval:
     ParameterError
         If the levels are too few.
     """
-    d = integer("d", d, 2)
-    growth = -np.diff(np.asarray(log_tail, dtype=np.float64))
-    integer("levels", growth.size, 10)
-    return _limit(np.log(growth[1:] / growth[:-1]) / math.log(d), order=1, rounding=1e-13)
+    integer("levels", np.size(log_tail) - 1, 8)
+    return _limit(local_growth(log_tail, d), order=1, rounding=1e-13)
 
 
 def exponential_limit(log_tail: ArrayLike) -> Interval:
     """Extrapolate the rate of an exponential tail, with a numerical error.
 
     The sequence log(P_k / P_{k+1}) tends to the rate geometrically, and one step of Aitken's method
-    takes the leading term away. The ends are the least and the largest of its last four values,
-    moved out by the rounding of log P_k.
+    takes the leading term away. The error is twice the largest distance of its last
+    value from the three before it, and the rounding of log P_k.
 
     Parameters
     ----------
@@ -313,6 +332,96 @@ def exponential_limit(log_tail: ArrayLike) -> Interval:
     return _limit(-np.diff(log_tail), order=1, rounding=64 * 2.0**-52 * max(1.0, -log_tail[-1]))
 
 
+@dataclass(frozen=True)
+class Tail:
+    """What the theorem says of a tail, and what the exact cavity equilibrium shows of it.
+
+    Attributes
+    ----------
+    regime : str
+        'power law', 'exponential' or 'doubly exponential'.
+    equilibrium : CavityEquilibrium
+        The tail itself, with its parameters.
+    predicted : float
+        gamma, r or q: the exponent or rate that belongs to the regime.
+    measured : Interval
+        The same from the tail alone, extrapolated, with its numerical error.
+    """
+
+    regime: str
+    equilibrium: CavityEquilibrium
+    predicted: float
+    measured: Interval
+
+
+def lomax_tail(beta: float, d: int, lam: float, levels: int, depth: float) -> Tail:
+    """Compute the FIFO tail for Lomax service, and its exponent next to the theorem's.
+
+    Parameters
+    ----------
+    beta : float
+        Tail index of the service law, above 1.
+    d : int
+        Choices, at least 2.
+    lam : float
+        Arrival rate per server, in (0, 1).
+    levels : int
+        Last level of a power-law tail, at least 1024. (An exponential tail ends at level 200: its
+        rate settles geometrically.)
+    depth : float
+        A doubly exponential tail ends where ``-log P_k`` is above this, at most a few times.
+
+    Returns
+    -------
+    Tail
+    """
+    service, edge = Lomax(beta), critical_beta(d)
+    integer("levels", levels, 1024)
+    depth = real("depth", depth, 0.0, open_low=True)
+    if service.beta > edge:
+        equilibrium = cavity(service, d, lam, 8)
+        while equilibrium.log_tail[-1] > -depth:
+            equilibrium = cavity(service, d, lam, equilibrium.levels * 9 // 8)
+        measured = doubly_exponential_limit(equilibrium.log_tail, d)
+        return Tail("doubly exponential", equilibrium, q(beta, d), measured)
+    if service.beta < edge:
+        equilibrium = cavity(service, d, lam, levels)
+        measured = power_law_limit(equilibrium.log_tail, d)
+        return Tail("power law", equilibrium, gamma(beta, d), measured)
+    equilibrium = cavity(service, d, lam, 200)
+    rate = critical_rate(service.tail_constant, d, lam)
+    return Tail("exponential", equilibrium, rate, exponential_limit(equilibrium.log_tail))
+
+
+def straight(tail: Tail) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
+    """Return the tail where its kind is a straight line, and the line of the theorem's slope.
+
+    Returns
+    -------
+    k : ndarray of int64, shape (m,)
+        Queue lengths: powers of 2 for a power law, to be drawn on a logarithmic axis.
+    y : ndarray of float64, shape (m,)
+        ``log10 P_k``, or ``log_d log 1/P_k`` for a doubly exponential tail.
+    line : ndarray of float64, shape (m,)
+        The line with the predicted slope through the last point.
+    label : str
+        What `y` is.
+    """
+    d, levels = tail.equilibrium.d, tail.equilibrium.levels
+    if tail.regime == "doubly exponential":
+        k = np.arange(1, levels + 1)
+        y = np.log(-tail.equilibrium.log_tail[k]) / math.log(d)
+        return k, y, y[-1] + tail.predicted * (k - k[-1]), f"$\\log_{{{d}}} \\log(1/P_k)$"
+    if tail.regime == "power law":
+        k = 2 ** np.arange(levels.bit_length())
+        along = np.log(k / k[-1])
+    else:
+        k = np.arange(1, 31)
+        along = k - k[-1]
+    y = tail.equilibrium.log_tail[k] / math.log(10)
+    return k, y, y[-1] - tail.predicted * along / math.log(10), "$\\log_{10} P_k$"
+
+
 def _limit(sequence: np.ndarray, order: int, rounding: float) -> Interval:
     """Return the limit of a sequence by Wynn's epsilon algorithm of the given order."""
     changes = np.abs(np.diff(sequence))
@@ -326,8 +435,9 @@ def _limit(sequence: np.ndarray, order: int, rounding: float) -> Interval:
         steps[steps == 0] = 1e-150
         before, values = values, before[1:-1] + 1 / steps
     last = values[-4:]
-    settled = np.max(changes[-2:]) < 0.9 * np.max(changes[-4:-2])
+    settled = np.max(changes[-2:]) < 0.9 * np.max(changes[-6:-2])
     if last.size < 4 or not settled or not np.all(np.isfinite(last)):
         raise ParameterError("the sequence has not settled: choose more levels.")
-    low, high = float(np.min(last)) - rounding, float(np.max(last)) + rounding
-    return Interval(float(last[-1]), low, high, math.nan)
+    limit = float(last[-1])
+    error = 2 * float(np.max(np.abs(last - limit))) + rounding
+    return Interval(limit, limit - error, limit + error, math.nan)

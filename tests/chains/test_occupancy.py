@@ -8,6 +8,7 @@ seeds are fixed, so a green test stays green until the stream or the code change
 
 import math
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 import pytest
@@ -15,10 +16,21 @@ from oracles import JIT, Uniforms, counts_of, exact, exact_profile
 
 from supermarket import ParameterError, fixed_point, simulate, simulate_queues
 from supermarket.chains import occupancy
+from supermarket.chains.measure import measure, plan, with_room
 
 Z = 5.5
 # Pure Python steps cost some fifty times more: shorter runs there, the same comparisons.
 SPAN = 1.0 if JIT else 0.02
+
+scan = partial(simulate, engine="scan")
+table = partial(simulate, engine="table")
+
+
+def labelled(*arguments, **options):
+    return simulate_queues(*arguments, **options)[0]
+
+
+ENGINES = [scan, table, labelled]
 
 
 def z_scores(batches, expected):
@@ -33,7 +45,7 @@ def test_every_transition_has_its_exact_probability(n, d, replacement):
     """Over a fine grid of uniforms every state's next states come out in the exact shares."""
     lam, longest, grid = 0.8, 3, 500
     states, matrix, _ = exact(n, d, lam, replacement, longest + 1)
-    kernel = getattr(occupancy._advance, "py_func", occupancy._advance)
+    kernel = getattr(occupancy._scan, "py_func", occupancy._scan)
     uniforms = (np.arange(grid) + 0.5) / grid
     for state, row in zip(states, matrix, strict=True):
         if max(state) > longest:
@@ -56,7 +68,7 @@ def test_every_transition_has_its_exact_probability(n, d, replacement):
 
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize(("n", "d"), [(2, 1), (2, 2), (3, 2), (4, 2), (4, 3)])
-@pytest.mark.parametrize("engine", [simulate, simulate_queues])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_stationary_law_of_small_systems(engine, n, d, replacement):
     """Power: a bias of 1 % in any level's share is some 8 standard errors here."""
     lam, longest = 0.5, {2: 24, 3: 14, 4: 11}[n]
@@ -64,7 +76,6 @@ def test_stationary_law_of_small_systems(engine, n, d, replacement):
     run = engine(
         n, d, lam, horizon=1e6 * SPAN, seed=n + 10 * d, batches=64, replacement=replacement
     )
-    run = run if engine is simulate else run[0]
     seen = np.flatnonzero(profile * n * run.horizon > 2000)
     scores = z_scores(run.batch_profiles[:, seen], profile[seen])
     assert np.abs(scores).max() < Z
@@ -73,12 +84,11 @@ def test_stationary_law_of_small_systems(engine, n, d, replacement):
     assert np.abs(scores).max() < Z
 
 
-@pytest.mark.parametrize("engine", [simulate, simulate_queues])
+@pytest.mark.parametrize("engine", ENGINES)
 def test_one_choice_is_independent_mm1_queues(engine):
     """At d = 1 every queue is M/M/1: geometric lengths, and the maximum of n of them."""
     n, lam = 100, 0.6
     run = engine(n, 1, lam, horizon=1e5 * SPAN, seed=5, batches=64)
-    run = run if engine is simulate else run[0]
     levels = np.arange(12)
     assert np.abs(z_scores(run.batch_profiles[:, :12], lam**levels)).max() < Z
     at_most = (1 - lam ** (np.arange(32) + 1.0)) ** n
@@ -110,20 +120,21 @@ def test_the_published_means_tell_the_replacement_rules_apart():
 
 @pytest.mark.parametrize(("d", "lam"), [(2, 0.9), (50, 0.95)])
 @pytest.mark.parametrize("replacement", [True, False])
-def test_both_chains_agree_at_a_thousand_queues(d, lam, replacement):
+@pytest.mark.parametrize("engine", [scan, table])
+def test_both_chains_agree_at_a_thousand_queues(engine, d, lam, replacement):
     """Profiles, second moments at fixed times and the transient, from 40 replicas each."""
     n, times, replicas = 1000, [0.5, 1.0, 2.0, 4.0, 8.0], 40 if JIT else 4
     paths = {}
-    for engine in (simulate, simulate_queues):
+    for chain in (engine, labelled):
         runs = []
         for seed in range(replicas):
-            start = {"start": "empty"} if engine is simulate else {}
-            run = engine(
+            start = {"start": "empty"} if chain is engine else {}
+            run = chain(
                 n, d, lam, horizon=8.0, seed=seed, warmup=0, times=times, batches=2,
                 replacement=replacement, **start,
             )  # fmt: skip
-            runs.append(run if engine is simulate else run[0])
-        paths[engine] = np.array([run.path[:, :8] for run in runs], dtype=float)
+            runs.append(run)
+        paths[chain] = np.array([run.path[:, :8] for run in runs], dtype=float)
     a, b = paths.values()
     error = np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / replicas)
     difference = a.mean(axis=0) - b.mean(axis=0)
@@ -135,15 +146,44 @@ def test_both_chains_agree_at_a_thousand_queues(d, lam, replacement):
         assert np.abs(np.log(ratio)).max() < Z * 2 / math.sqrt(replicas - 1)
 
 
+@pytest.mark.parametrize(
+    ("n", "d", "lam", "replacement"),
+    [(30, 2, 0.9, True), (500, 3, 0.7, True), (10**4, 1, 0.8, True), (10**6, 2, 0.95, True),
+     (10**4, 80, 0.999, True), (10**4, 80, 0.999, False), (100, 100, 0.9, False)],
+)  # fmt: skip
+def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam, replacement):
+    """Wherever the counts stand in their bands, both ends of a certain bin give its event."""
+    rng = np.random.default_rng(1)
+    s = with_room(occupancy._fixed_point_counts(n, d, lam, replacement))
+    top, arrival = int(np.flatnonzero(s)[-1]), lam / (1 + lam)
+    low, high = np.zeros_like(s), np.zeros_like(s)
+    bins = 2 ** occupancy._bands(s, n, top, d, arrival, replacement, low, high)
+    means = np.empty(bins, dtype=np.int16)
+    occupancy._make_table(means, low, high, n, top, d, arrival, replacement)
+    certain = np.flatnonzero(means >= 0)
+    assert len(certain) > {30: 0, 100: 0, 500: 0.1}.get(n, 0.8) * bins
+    looked_at = certain if JIT else certain[:: max(1, len(certain) // 200)]
+    for corner in range(12):
+        state = s.copy()
+        for i in range(1, top + 1):
+            anywhere = rng.integers(low[i], high[i] + 1)
+            state[i] = (low[i], high[i], anywhere)[corner if corner < 2 else rng.integers(3)]
+        state[1 : top + 1] = np.minimum.accumulate(state[1 : top + 1])
+        for wanted in looked_at:
+            for uniform in (wanted / bins, (wanted + 1 - 1e-9) / bins):
+                event = occupancy._outcome(uniform, state, n, top, d, arrival, replacement)
+                assert event == means[wanted]
+
+
 def test_compiled_and_plain_kernels_make_the_same_path():
     """The same stream gives the same counts, event for event, whatever the replacement rule."""
     for kernel_d, replacement in [(1, True), (2, True), (7, True), (2, False), (60, False)]:
-        s = occupancy.with_room(np.array([100, 80, 30, 2, 0]))
+        s = with_room(np.array([100, 80, 30, 2, 0]))
         twin, moved, at_top = s.copy(), s * 0, s * 0
         moved_twin, at_top_twin = s * 0, s * 0
         arguments = (kernel_d, 0.9, replacement, 3000)
-        plain = getattr(occupancy._advance, "py_func", occupancy._advance)
-        occupancy._advance(np.random.default_rng(4), s, *arguments, moved, at_top)
+        plain = getattr(occupancy._scan, "py_func", occupancy._scan)
+        occupancy._scan(np.random.default_rng(4), s, *arguments, moved, at_top)
         plain(np.random.default_rng(4), twin, *arguments, moved_twin, at_top_twin)
         np.testing.assert_array_equal(s, twin)
         np.testing.assert_array_equal(moved, moved_twin)
@@ -154,24 +194,24 @@ def test_time_averages_are_those_of_the_path():
     """Sums over states from the running changes equal the plain sums, room growing on the way."""
     n, d, lam, events = 5, 1, 0.97, 3000
     start = np.array([5, 5, 5, 5, 4, 1, 0, 0])
-    kernel = getattr(occupancy._advance, "py_func", occupancy._advance)
+    kernel = getattr(occupancy._scan, "py_func", occupancy._scan)
     stream = np.random.default_rng(8).random(events)
     # The plain way: one event at a time, adding up what stands before each event.
-    s, total, tops = occupancy.with_room(start), np.zeros(200), np.zeros(200)
+    s, total, tops = with_room(start), np.zeros(200), np.zeros(200)
     s = np.append(s, np.zeros(200 - len(s), dtype=s.dtype))
     for uniform in stream:
         total += s
         tops[np.flatnonzero(s)[-1]] += 1
         kernel(Uniforms([uniform]), s, d, lam, True, 1, s * 0, s * 0)
 
-    class Fed(occupancy._Occupancy):
+    class Fed(occupancy._Scan):
         def advance(self, events, moved, at_top):
             return kernel(uniforms, self.counts, d, lam, True, events, moved, at_top)
 
     uniforms = Uniforms(stream)
     chain = Fed(start.copy(), d, lam, True, None)
-    todo = occupancy.plan(n, d, lam, events, 0, 0, (), 2, True, "steps", 1e9)
-    run = occupancy.measure(chain, "occupancy", "given", todo, np.random.default_rng(0))
+    todo = plan(n, d, lam, events, 0, 0, (), 2, True, "steps", 1e9)
+    run = measure(chain, "occupancy", "given", todo, np.random.default_rng(0))
     np.testing.assert_allclose(run.profile, total[: len(run.profile)] / events / n, rtol=1e-12)
     for length, share in run.max_queue.items():
         assert share == pytest.approx(tops[length] / events, rel=1e-12)
@@ -179,9 +219,11 @@ def test_time_averages_are_those_of_the_path():
     np.testing.assert_array_equal(run.final, s[: len(run.final)])
 
 
-@pytest.mark.parametrize(("n", "d"), [(5, 1), (7, 3), (40, 11), (1000, 900), (200, 200)])
+@pytest.mark.parametrize(
+    ("n", "d"), [(5, 1), (7, 3), (40, 11), (1000, 900), (200, 200), (9999, 700), (3000, 70)]
+)
 def test_chance_that_all_chosen_lie_among_some(n, d):
-    for s in {0, 1, d - 1, d, n // 2, n - 1, n}:
+    for s in {0, 1, d - 1, d, n // 2, n - n // 10, n - n // 30, n - n // 300, n - 1, n}:
         with_replacement = float(Fraction(s, n) ** d)
         without = float(Fraction(math.comb(s, d), math.comb(n, d)))
         assert occupancy.all_among(s, n, d, True) == pytest.approx(with_replacement, rel=1e-12)
