@@ -102,14 +102,18 @@ class Experiment:
         ParameterError
             If a number is not finite: such a result is no verdict.
         """
-        low, high = float(measured.low), float(measured.high)
-        numbers = {"predicted": predicted, "measured": measured.estimate, "low": low, "high": high}
-        numbers = {key: _plain(value) for key, value in numbers.items()}
+        numbers = {
+            "predicted": float(predicted),
+            "measured": float(measured.estimate),
+            "low": float(measured.low),
+            "high": float(measured.high),
+        }
         for key, value in numbers.items():
             if not math.isfinite(value):
                 raise ParameterError(
                     f"{key} = {value} for the claim {claim!r}: the run is too short to support it."
                 )
+        low, high, predicted = numbers["low"], numbers["high"], numbers["predicted"]
         holds = {
             "equal": low <= predicted <= high,
             "exactly": low == predicted == high,

@@ -4,6 +4,8 @@ A prediction is a line, the theorem's own line is black, a measurement is points
 the same number of choices d has the same colour everywhere.
 """
 
+from collections.abc import Callable
+
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
@@ -59,13 +61,31 @@ def marker(d: int) -> str:
     return _MARKERS[_index(d)]
 
 
-def measured(ax: Axes, x: ArrayLike, interval: Interval, d: int, label: str = "") -> None:
-    """Draw estimates as points with their intervals."""
-    low = np.asarray(interval.estimate) - np.asarray(interval.low)
-    high = np.asarray(interval.high) - np.asarray(interval.estimate)
+def transformed(interval: Interval, scale: Callable[[np.ndarray], np.ndarray]) -> Interval:
+    """Return the interval on another scale, which may reverse the order."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        estimate, low, high = (
+            scale(np.asarray(end)) for end in (interval.estimate, interval.low, interval.high)
+        )
+    return Interval(estimate, np.fmin(low, high), np.fmax(low, high), interval.confidence)
+
+
+def measured(
+    ax: Axes,
+    x: ArrayLike,
+    interval: Interval,
+    d: int,
+    label: str = "",
+    index: ArrayLike | slice = slice(None),
+) -> None:
+    """Draw estimates as points with their intervals, those at `index` of an array."""
+    estimate, below, above = (
+        np.atleast_1d(end)[index] for end in (interval.estimate, interval.low, interval.high)
+    )
+    low, high = estimate - below, above - estimate
     ax.errorbar(
-        x,
-        interval.estimate,
+        np.atleast_1d(x),
+        estimate,
         yerr=np.maximum([low, high], 0),
         fmt=marker(d),
         color=colour(d),
@@ -74,6 +94,36 @@ def measured(ax: Axes, x: ArrayLike, interval: Interval, d: int, label: str = ""
         capsize=3,
         label=label or None,
     )
+
+
+def levels_map(
+    figure: Figure, ax: Axes, x: ArrayLike, y: ArrayLike, levels: ArrayLike, label: str
+) -> None:
+    """Draw whole numbers over a grid, one colour each, named in a bar beside the axes."""
+    top = int(np.max(levels))
+    # The light end of the map would be lost on white, its dark end under black lines.
+    shades = mpl.colormaps["YlGnBu"](np.linspace(0.12, 0.85, top))
+    colours = mpl.colors.ListedColormap(shades)
+    mesh = ax.pcolormesh(x, y, levels, cmap=colours, vmin=0.5, vmax=top + 0.5)
+    figure.colorbar(mesh, ax=ax, ticks=np.arange(1, top + 1), label=label)
+    ax.grid(visible=False)
+
+
+def share_map(
+    figure: Figure, ax: Axes, x: ArrayLike, y: ArrayLike, shares: ArrayLike, label: str
+) -> None:
+    """Draw shares, from 0 to 1, over a grid."""
+    mesh = ax.pcolormesh(x, y, shares, cmap="YlGnBu", vmin=0, vmax=1)
+    figure.colorbar(mesh, ax=ax, label=label)
+    ax.grid(visible=False)
+
+
+def rays(ax: Axes, count: int = 8) -> None:
+    """Draw the lines y = x, 2 x, 3 x, ... inside the present limits of the axes."""
+    limits = ax.get_xlim(), ax.get_ylim()
+    for j in range(1, count + 1):
+        ax.axline((0, 0), slope=j, color=THEOREM, linewidth=1)
+    ax.set(xlim=limits[0], ylim=limits[1])
 
 
 def _index(d: int) -> int:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import ParameterError, number
+from supermarket.validation import ParameterError, integer, number
 
 
 @dataclass(frozen=True)
@@ -37,13 +37,10 @@ class Interval:
 def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 1) -> Interval:
     """Return Student's t interval for the mean of independent samples.
 
-    With batch means the samples are the averages over consecutive stretches of one run: they count
-    as independent once a stretch is long against the relaxation time of the chain.
-
     Parameters
     ----------
     samples : array_like, shape (m,) or (m, ...)
-        m >= 2 independent replicas or batch means along the first axis.
+        m >= 2 independent replicas along the first axis.
     confidence : float
         In (0, 1).
     among : int
@@ -58,14 +55,11 @@ def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 
     ------
     ParameterError
         If there are fewer than two samples, or confidence is not in (0, 1).
-
-    References
-    ----------
-    .. [1] S. Asmussen and P. W. Glynn, *Stochastic Simulation*, Springer, 2007, section IV.5.
     """
     from scipy.stats import t
 
     confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
+    among = integer("among", among, 1)
     samples = np.asarray(samples, dtype=np.float64)
     m = samples.shape[0] if samples.ndim else 0
     if m < 2:
@@ -76,3 +70,67 @@ def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 
     if samples.ndim == 1:
         estimate, half = float(estimate), float(half)
     return Interval(estimate, estimate - half, estimate + half, confidence)
+
+
+def batch_interval(batches: ArrayLike, confidence: float = 0.95, *, among: int = 1) -> Interval:
+    """Return the interval for the mean of a stationary series from its batch means.
+
+    Neighbouring batches are joined, two into one, until their lag-1 autocorrelation is small or
+    only 8 to 15 are left: then a batch is long against the time in which the chain forgets, and
+    the batches count as independent.
+
+    Parameters
+    ----------
+    batches : array_like of float, shape (m,) or (m, q)
+        Means over consecutive stretches of equal length, m >= 8, of one or of q quantities, each
+        of which is treated by itself.
+    confidence, among
+        As in `mean_interval`.
+
+    Returns
+    -------
+    Interval
+        Its ends are NaN where the run is too short to support an interval: batches still
+        correlated when 8 to 15 are left, or a quantity that is 0 in some batch (a rare event, of
+        which too few were seen) but not in all.
+
+    Raises
+    ------
+    ParameterError
+        If there are fewer than 8 batches, or confidence is not in (0, 1).
+
+    References
+    ----------
+    .. [1] S. Asmussen and P. W. Glynn, *Stochastic Simulation*, Springer, 2007, section IV.5.
+    """
+    batches = np.asarray(batches, dtype=np.float64)
+    if batches.ndim == 0 or len(batches) < 8:
+        raise ParameterError(
+            f"{batches.shape[0] if batches.ndim else 0} batches give no interval: at least 8 are "
+            "needed."
+        )
+    if batches.ndim == 1:
+        return _batch_interval(batches, confidence, among)
+    each = [_batch_interval(column, confidence, among) for column in batches.T]
+    ends = (np.array([getattr(one, end) for one in each]) for end in ("estimate", "low", "high"))
+    return Interval(*ends, confidence)
+
+
+def _batch_interval(batches: NDArray[np.float64], confidence: float, among: int) -> Interval:
+    mean = float(batches.mean())
+    while (correlation := _lag_one(batches)) > 0.1 and len(batches) >= 16:
+        even = len(batches) // 2 * 2
+        batches = (batches[0:even:2] + batches[1:even:2]) / 2
+    rare = mean != 0 and not np.all(batches)
+    if rare or correlation > 0.5:
+        return Interval(mean, np.nan, np.nan, confidence)
+    interval = mean_interval(batches, confidence, among=among)
+    shift = mean - interval.estimate  # a batch may have been left over
+    return Interval(mean, interval.low + shift, interval.high + shift, confidence)
+
+
+def _lag_one(batches: NDArray[np.float64]) -> float:
+    """Return the lag-1 autocorrelation, 0 for a constant."""
+    deviations = batches - batches.mean()
+    spread = deviations @ deviations
+    return float(deviations[1:] @ deviations[:-1] / spread) if spread > 0 else 0.0

@@ -138,6 +138,17 @@ def list_of(check: Check) -> Check:
     return checked
 
 
+def pair_of(check: Check) -> Check:
+    """Return the check of two entries, each passed to `check`."""
+
+    def checked(name: str, value: object) -> tuple:
+        if isinstance(value, str) or not isinstance(value, Iterable) or len(list(value)) != 2:
+            raise ParameterError(f"{name} = {value!r} is not a pair: write it as [0.5, 0.25].")
+        return tuple(check(f"{name}[{index}]", entry) for index, entry in enumerate(value))
+
+    return checked
+
+
 def nearest(value: object, allowed: Iterable[object]) -> str:
     """Return ' (did you mean X?)' for a misspelt word, or nothing."""
     close = get_close_matches(str(value), [str(option) for option in allowed], n=1)

@@ -16,7 +16,7 @@ from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
-from supermarket.statistics import Interval, mean_interval
+from supermarket.statistics import Interval, batch_interval
 from supermarket.validation import (
     EXACT_MAX,
     ParameterError,
@@ -100,12 +100,12 @@ class Simulation:
         return float(self.profile[1:].sum())
 
     def profile_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
-        """Return batch-means intervals for every level of the profile (see `mean_interval`)."""
-        return mean_interval(self.batch_profiles, confidence, among=among)
+        """Return batch-means intervals for every level of the profile (see `batch_interval`)."""
+        return batch_interval(self.batch_profiles, confidence, among=among)
 
     def mean_queue_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
         """Return the batch-means interval for the mean number of jobs a queue."""
-        return mean_interval(self.batch_profiles[:, 1:].sum(axis=1), confidence, among=among)
+        return batch_interval(self.batch_profiles[:, 1:].sum(axis=1), confidence, among=among)
 
     def exact_length_interval(
         self, length: int, confidence: float = 0.95, *, among: int = 1
@@ -113,9 +113,22 @@ class Simulation:
         """Return the batch-means interval for the share of queues with exactly this length."""
         levels = self.batch_profiles.shape[1]
         if length + 1 >= levels:
-            return mean_interval(np.zeros(len(self.batch_profiles)), confidence)
+            return Interval(0.0, 0.0, 0.0, confidence)
         share = self.batch_profiles[:, length] - self.batch_profiles[:, length + 1]
-        return mean_interval(share, confidence, among=among)
+        return batch_interval(share, confidence, among=among)
+
+    def max_queue_range(self, share: float = 0.98) -> Interval:
+        """Return the lengths that the maximum takes for this share of the time, and its median.
+
+        The same share of the time, (1 - share) / 2, is left out at either side.
+        """
+        lengths = sorted(self.max_queue)
+        below = np.cumsum([self.max_queue[length] for length in lengths])
+        low, middle, high = (
+            float(lengths[min(int(np.searchsorted(below, level)), len(lengths) - 1)])
+            for level in ((1 - share) / 2, 0.5, (1 + share) / 2)
+        )
+        return Interval(middle, low, high, share)
 
 
 @dataclass(frozen=True)

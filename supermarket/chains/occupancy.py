@@ -29,7 +29,7 @@ def simulate(
     warmup: float | None = None,
     start: str | ArrayLike = "fixed point",
     times: ArrayLike = (),
-    batches: int = 32,
+    batches: int = 64,
     replacement: bool = True,
     time_unit: str = "service",
     engine: str = "auto",

@@ -24,7 +24,7 @@ def simulate_queues(
     lengths: ArrayLike | None = None,
     warmup: float | None = None,
     times: ArrayLike = (),
-    batches: int = 32,
+    batches: int = 64,
     replacement: bool = True,
     time_unit: str = "service",
     max_events: float = 1e10,

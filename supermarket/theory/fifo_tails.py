@@ -36,7 +36,7 @@ def critical_beta(d: int) -> float:
     return d / (d - 1)
 
 
-def q(beta: float, d: int) -> float:
+def q_exponent(beta: float, d: int) -> float:
     r"""Return the doubly exponential exponent :math:`q_d(\beta)` ([1]_, theorem 1.1).
 
     .. math:: \lim_k \frac1k \log_d \log \frac1{P_k} = q_d(\beta) = \log_d \gamma_1,
@@ -65,7 +65,7 @@ def q(beta: float, d: int) -> float:
     if beta <= edge:
         raise ParameterError(
             f"beta = {beta:.16g} with d = {d} has no doubly exponential tail: choose "
-            f"beta > d/(d-1) = {edge:.16g}, or use gamma(beta, d) below it."
+            f"beta > d/(d-1) = {edge:.16g}, or use power_law_exponent(beta, d) below it."
         )
     whole = min(math.floor(beta), 1100)  # x <= 0.5 there, and x**1100 is below the least float64
     powers = np.arange(1, whole)
@@ -77,7 +77,7 @@ def q(beta: float, d: int) -> float:
     return -math.log(brentq(excess, 0.5 / d, 1.0, xtol=1e-17)) / math.log(d)
 
 
-def gamma(beta: float, d: int) -> float:
+def power_law_exponent(beta: float, d: int) -> float:
     r"""Return the exponent :math:`\gamma_d(\beta)` of a power-law tail ([1]_, theorem 1.2, (6)).
 
     .. math::
@@ -100,7 +100,8 @@ def gamma(beta: float, d: int) -> float:
     if not 1 < beta < edge:
         raise ParameterError(
             f"beta = {beta:.16g} with d = {d} has no power-law tail: choose "
-            f"1 < beta < d/(d-1) = {edge:.16g}" + (", or use q(beta, d)." if beta > edge else ".")
+            f"1 < beta < d/(d-1) = {edge:.16g}"
+            + (", or use q_exponent(beta, d)." if beta > edge else ".")
         )
     return (beta - 1) / (1 - (d - 1) * (beta - 1))
 
@@ -125,14 +126,14 @@ def power_law_constant(beta: float, c: float, d: int, lam: float) -> float:
     lam : float
         Arrival rate per server, in (0, 1).
     """
-    gamma(beta, d)
+    power_law_exponent(beta, d)
     c = real("c", c, 0.0, open_low=True)
     lam = arrival_rate(lam)
     u = 1 - (d - 1) * (beta - 1)
     return (lam * c / (beta - 1) * (lam * d / u) ** (beta - 1)) ** (1 / u)
 
 
-def critical_rate(c: float, d: int, lam: float) -> float:
+def critical_rate(c: float, lam: float, d: int) -> float:
     r"""Return the rate r of the exponential tail at :math:`\beta = d / (d - 1)`.
 
     With :math:`s = 1 / (d - 1)`, the rate :math:`r = \lim_k \log(P_k / P_{k+1})` is the root of
@@ -383,13 +384,13 @@ def lomax_tail(beta: float, d: int, lam: float, levels: int, depth: float) -> Ta
         while equilibrium.log_tail[-1] > -depth:
             equilibrium = cavity(service, d, lam, equilibrium.levels * 9 // 8)
         measured = doubly_exponential_limit(equilibrium.log_tail, d)
-        return Tail("doubly exponential", equilibrium, q(beta, d), measured)
+        return Tail("doubly exponential", equilibrium, q_exponent(beta, d), measured)
     if service.beta < edge:
         equilibrium = cavity(service, d, lam, levels)
         measured = power_law_limit(equilibrium.log_tail, d)
-        return Tail("power law", equilibrium, gamma(beta, d), measured)
+        return Tail("power law", equilibrium, power_law_exponent(beta, d), measured)
     equilibrium = cavity(service, d, lam, 200)
-    rate = critical_rate(service.tail_constant, d, lam)
+    rate = critical_rate(service.tail_constant, lam, d)
     return Tail("exponential", equilibrium, rate, exponential_limit(equilibrium.log_tail))
 
 

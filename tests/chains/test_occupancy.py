@@ -219,6 +219,22 @@ def test_time_averages_are_those_of_the_path():
     np.testing.assert_array_equal(run.final, s[: len(run.final)])
 
 
+def test_time_averages_of_the_table_are_those_of_its_path():
+    """Runs of 1, 2, ... events with the same stream are one path; its plain sums are the truth."""
+    start, steps = with_room(np.array([40, 30, 12, 2, 0])), 300
+    bits = np.random.default_rng(3).integers(0, 2**16, size=steps, dtype=np.uint16)
+    total, tops, s = start * 0, start * 0, start
+    for done in range(1, steps + 1):
+        total += s
+        tops[np.flatnonzero(s)[-1]] += 1
+        s, moved, at_top = start.copy(), start * 0, start * 0
+        rng = np.random.default_rng(4)
+        assert occupancy._look_up(bits[:done], rng, s, 2, 0.9, True, moved, at_top) == done
+        np.testing.assert_array_equal(s * done - moved, total)
+        np.testing.assert_array_equal(at_top, tops)
+    assert len(np.flatnonzero(tops)) > 1
+
+
 @pytest.mark.parametrize(
     ("n", "d"), [(5, 1), (7, 3), (40, 11), (1000, 900), (200, 200), (9999, 700), (3000, 70)]
 )

@@ -11,12 +11,12 @@ from supermarket.theory.fifo_tails import (
     critical_rate,
     doubly_exponential_limit,
     exponential_limit,
-    gamma,
     local_exponents,
     lomax_tail,
     power_law_constant,
+    power_law_exponent,
     power_law_limit,
-    q,
+    q_exponent,
     straight,
 )
 
@@ -39,7 +39,7 @@ GOLDEN = (1 + math.sqrt(5)) / 2
     ],
 )
 def test_q_where_the_root_is_known(beta, d, root):
-    assert q(beta, d) == pytest.approx(math.log(root, d), rel=1e-13)
+    assert q_exponent(beta, d) == pytest.approx(math.log(root, d), rel=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_q_where_the_root_is_known(beta, d, root):
     ],
 )
 def test_q_in_the_table(beta, d, expected):
-    assert q(beta, d) == pytest.approx(expected, abs=1e-12)
+    assert q_exponent(beta, d) == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(("beta", "d"), [(2.3, 2), (3, 2), (5.7, 2), (1.7, 3), (4.25, 5)])
@@ -67,26 +67,26 @@ def test_q_is_the_growth_of_the_linear_recursion(beta, d):
         new = (d - 1) * (sum(recent[1:]) + (beta - whole) * recent[0])
         growth = new / recent[-1]
         recent = [value / new for value in [*recent[1:], new]]
-    assert q(beta, d) == pytest.approx(math.log(growth, d), rel=1e-12)
+    assert q_exponent(beta, d) == pytest.approx(math.log(growth, d), rel=1e-12)
 
 
 def test_q_rises_from_0_to_1():
     beta = np.linspace(2.0001, 12, 200)
-    values = [q(float(b), 2) for b in beta]
+    values = [q_exponent(float(b), 2) for b in beta]
     assert np.all(np.diff(values) > 0)
     assert values[0] < 1e-3
-    assert q(math.inf, 2) == 1
-    assert q(1e9, 2) == pytest.approx(1, rel=1e-15)
+    assert q_exponent(math.inf, 2) == 1
+    assert q_exponent(1e9, 2) == pytest.approx(1, rel=1e-15)
     # 1 - q ~ (d-1)/log(d) d^-floor(beta) (1 - part + part/d)
-    assert (1 - q(20.25, 2)) * math.log(2) * 2**20 == pytest.approx(1 - 0.25 / 2, rel=1e-3)
+    assert (1 - q_exponent(20.25, 2)) * math.log(2) * 2**20 == pytest.approx(1 - 0.25 / 2, rel=1e-3)
 
 
 def test_gamma_in_the_table():
     expected = {1.1: 1 / 9, 1.3: 3 / 7, 1.5: 1, 1.7: 7 / 3, 1.9: 9}
     for beta, value in expected.items():
-        assert gamma(beta, 2) == pytest.approx(value, rel=1e-12)
-    assert gamma(1.1, 3) == pytest.approx(0.125, rel=1e-12)
-    assert gamma(1.3, 3) == pytest.approx(0.75, rel=1e-12)
+        assert power_law_exponent(beta, 2) == pytest.approx(value, rel=1e-12)
+    assert power_law_exponent(1.1, 3) == pytest.approx(0.125, rel=1e-12)
+    assert power_law_exponent(1.3, 3) == pytest.approx(0.75, rel=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_gamma_in_the_table():
     [(1, 2, 0.9, 0.47374193), (0.25, 2, 0.7, 1.4951284), (0.5**1.5, 3, 0.8, 0.43947963)],
 )
 def test_critical_rate_in_the_table(c, d, lam, rate):
-    assert critical_rate(c, d, lam) == pytest.approx(rate, rel=2e-8)
+    assert critical_rate(c, lam, d) == pytest.approx(rate, rel=2e-8)
 
 
 def test_the_moment_behind_the_critical_rate_by_simulation():
@@ -110,10 +110,10 @@ def test_the_moment_behind_the_critical_rate_by_simulation():
 
 def test_the_critical_rate_falls_with_the_load_and_with_the_weight_of_the_tail():
     for d in (2, 3, 6):
-        assert critical_rate(0.1, d, 0.5) > critical_rate(0.1, d, 0.9) > critical_rate(0.2, d, 0.9)
+        assert critical_rate(0.1, 0.5, d) > critical_rate(0.1, 0.9, d) > critical_rate(0.2, 0.9, d)
     c, lam = 20.0, 0.8  # small r
     small = (c * 2 * lam**1.5 * math.sqrt(6)) ** -2
-    assert critical_rate(c, 3, lam) == pytest.approx(small, rel=1e-3)
+    assert critical_rate(c, lam, 3) == pytest.approx(small, rel=1e-3)
 
 
 # --- the theorems against the exact cavity
@@ -126,13 +126,17 @@ def test_the_cavity_has_the_power_law(beta, d, lam):
     levels = 2**14 if JIT else 2**11
     log_tail = cavity(Lomax(beta), d, lam, levels).log_tail
     found = power_law_limit(log_tail, d)
-    assert found.low <= gamma(beta, d) <= found.high
-    assert found.high - found.low < (0.006 if JIT else 0.05) * (1 + gamma(beta, d))
+    assert found.low <= power_law_exponent(beta, d) <= found.high
+    assert found.high - found.low < (0.006 if JIT else 0.05) * (1 + power_law_exponent(beta, d))
     # the slope itself comes at least twice as near when k grows eightfold
     _, exponents = local_exponents(log_tail)
-    assert 0 < exponents[-1] - gamma(beta, d) < 0.5 * (exponents[-4] - gamma(beta, d))
+    assert (
+        0
+        < exponents[-1] - power_law_exponent(beta, d)
+        < 0.5 * (exponents[-4] - power_law_exponent(beta, d))
+    )
     constant = power_law_constant(beta, Lomax(beta).tail_constant, d, lam)
-    found = math.exp(log_tail[levels] + gamma(beta, d) * math.log(levels))
+    found = math.exp(log_tail[levels] + power_law_exponent(beta, d) * math.log(levels))
     assert found == pytest.approx(constant, rel=0.003 if JIT else 0.02)
 
 
@@ -149,7 +153,7 @@ def test_the_cavity_has_the_power_law(beta, d, lam):
 )
 def test_the_cavity_is_doubly_exponential(beta, d, lam, levels, width):
     found = doubly_exponential_limit(cavity(Lomax(beta), d, lam, levels).log_tail, d)
-    assert found.low <= q(beta, d) <= found.high
+    assert found.low <= q_exponent(beta, d) <= found.high
     assert found.high - found.low < width
 
 
@@ -158,7 +162,7 @@ def test_the_cavity_is_doubly_exponential(beta, d, lam, levels, width):
 def test_the_cavity_is_exponential_at_the_line(d, lam):
     service = Lomax(critical_beta(d))
     found = exponential_limit(cavity(service, d, lam, 60).log_tail)
-    assert found.low <= critical_rate(service.tail_constant, d, lam) <= found.high
+    assert found.low <= critical_rate(service.tail_constant, lam, d) <= found.high
     assert found.high - found.low < 1e-11
 
 
@@ -217,14 +221,20 @@ def test_local_exponents_double():
     ("call", "sentence"),
     [
         (lambda: critical_beta(1), "d = 1 is out of range: choose 2 <= d"),
-        (lambda: q(2, 2), r"beta = 2 with d = 2 has no doubly exponential tail: choose beta > d/"),
-        (lambda: q(math.nan, 2), "beta = nan is not finite"),
-        (lambda: gamma(2, 2), r"beta = 2 with d = 2 has no power-law tail: choose 1 < beta < d/"),
-        (lambda: gamma(2.5, 2), r"or use q\(beta, d\)"),
-        (lambda: gamma(1, 2), "beta = 1 with d = 2 has no power-law tail"),
+        (
+            lambda: q_exponent(2, 2),
+            r"beta = 2 with d = 2 has no doubly exponential tail: choose beta > d/",
+        ),
+        (lambda: q_exponent(math.nan, 2), "beta = nan is not finite"),
+        (
+            lambda: power_law_exponent(2, 2),
+            r"beta = 2 with d = 2 has no power-law tail: choose 1 < beta < d/",
+        ),
+        (lambda: power_law_exponent(2.5, 2), r"or use q_exponent\(beta, d\)"),
+        (lambda: power_law_exponent(1, 2), "beta = 1 with d = 2 has no power-law tail"),
         (lambda: power_law_constant(1.5, 0.0, 2, 0.7), "c = 0 is out of range: choose 0 < c"),
-        (lambda: critical_rate(1.0, 2, 1.0), "lam = 1 is out of range: choose 0 < lam < 1"),
-        (lambda: critical_rate(1e6, 3, 0.9), "gives a rate below 1e-5"),
+        (lambda: critical_rate(1.0, 1.0, 2), "lam = 1 is out of range: choose 0 < lam < 1"),
+        (lambda: critical_rate(1e6, 0.9, 3), "gives a rate below 1e-5"),
         (lambda: local_exponents(np.zeros(9)), "levels = 8 is out of range: choose 16 <= levels"),
         (lambda: power_law_limit(np.zeros(999), 2), "levels = 998 is out of range"),
         (

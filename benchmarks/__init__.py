@@ -1,0 +1,1 @@
+"""Speed and memory of the chains, as ratios against C twins and against other software."""

@@ -1,0 +1,196 @@
+/* The occupancy chain of the supermarket model, choices with replacement: yardsticks for
+   supermarket/chains/occupancy.py, with the same bookkeeping.
+
+   s[i] = queues of length at least i, for i < levels; s[0] = n. Both functions make up to `events`
+   steps in place and return how many: fewer if the top level is about to need more room. With the
+   steps numbered from 1, moved[i] grows by (change of s[i]) * step for every change, and at_top[m]
+   by the number of states left whose top level was m. */
+
+#include <math.h>
+#include <stdint.h>
+
+/* NumPy's PCG64, so that a twin can be given the very uniforms of a numpy.random.Generator. */
+typedef struct {
+    unsigned __int128 state, increment;
+} pcg64;
+
+static inline unsigned __int128 wide(uint64_t high, uint64_t low) {
+    return (unsigned __int128)high << 64 | low;
+}
+
+static inline uint64_t next_word(pcg64 *rng) {
+    const unsigned __int128 multiplier = wide(2549297995355413924u, 4865540595714422341u);
+    rng->state = rng->state * multiplier + rng->increment;
+    const uint64_t high = (uint64_t)(rng->state >> 64), low = (uint64_t)rng->state;
+    const uint64_t mixed = high ^ low;
+    const unsigned turn = (unsigned)(high >> 58);
+    return mixed >> turn | mixed << (-turn & 63);
+}
+
+static inline double next_uniform(pcg64 *rng) { return (double)(next_word(rng) >> 11) * 0x1p-53; }
+
+/* words = {state, increment}, the high half of each first. */
+static pcg64 load(const uint64_t words[4]) {
+    return (pcg64){wide(words[0], words[1]), wide(words[2], words[3])};
+}
+
+static void store(const pcg64 *rng, uint64_t words[4]) {
+    words[0] = (uint64_t)(rng->state >> 64);
+    words[1] = (uint64_t)rng->state;
+}
+
+/* The plain way: a uniform an event, a scan of the levels, a `pow` for the one that changed. */
+int64_t plain(uint64_t words[4], int64_t *s, int64_t levels, int64_t d, double lam, int64_t events,
+              int64_t *moved, int64_t *at_top) {
+    pcg64 rng = load(words);
+    const double n = (double)s[0], choices = (double)d, arrival = lam / (1.0 + lam);
+    double beta[levels]; /* (s[i] / n)**d */
+    int64_t top = 0, since = 0, step;
+    for (int64_t i = 0; i < levels; i++) {
+        beta[i] = pow((double)s[i] / n, choices);
+        if (s[i] > 0) top = i;
+    }
+    for (step = 1; step <= events; step++) {
+        const double uniform = next_uniform(&rng);
+        int64_t i = top;
+        if (uniform < arrival) {
+            const double w = uniform / arrival;
+            while (beta[i] <= w && i > 0) i--; /* w may round to 1 */
+            i++;
+            s[i]++;
+            moved[i] += step;
+        } else {
+            const double v = (uniform - arrival) / (1.0 - arrival) * n;
+            while ((double)s[i] <= v) i--;
+            if (i == 0) continue;
+            s[i]--;
+            moved[i] -= step;
+        }
+        beta[i] = pow((double)s[i] / n, choices);
+        if (i > top || s[top] == 0) {
+            at_top[top] += step - since;
+            since = step;
+            top += i > top ? 1 : -1;
+            if (top == levels - 2) break;
+        }
+    }
+    if (step > events) step = events;
+    at_top[top] += step - since;
+    store(&rng, words);
+    return step;
+}
+
+/* The guide table: the functions of occupancy.py, one by one. */
+
+static inline double all_among(int64_t s, double n, int64_t d) {
+    const double others = n - (double)s;
+    if (s <= 0 || (double)d / n * others > 800.0) return 0.0;
+    if (d == 1) return (double)s / n;
+    if (d == 2) return ((double)s / n) * ((double)s / n);
+    return exp((double)d * log1p(-others / n));
+}
+
+static int outcome(double uniform, const int64_t *s, double n, int64_t top, int64_t d,
+                   double arrival) {
+    int64_t i = top;
+    if (uniform < arrival) {
+        while (i > 0 && arrival * all_among(s[i], n, d) <= uniform) i--;
+        return (int)(2 * (i + 1));
+    }
+    const double v = (uniform - arrival) / (1.0 - arrival) * n;
+    while (i > 0 && (double)s[i] <= v) i--;
+    return i > 0 ? (int)(2 * i + 1) : 0;
+}
+
+static int choose_bands(const int64_t *s, double n, int64_t top, int64_t d, double arrival,
+                        int64_t *low, int64_t *high) {
+    double touched[top + 1], wandering = 1e-3, beta_below = 1.0;
+    for (int64_t i = 1; i <= top; i++) {
+        const double beta = all_among(s[i], n, d);
+        touched[i] =
+            arrival * (beta_below - beta) + (1.0 - arrival) * (double)(s[i] - s[i + 1]) / n;
+        const double slope = arrival * (double)d * beta * n / (double)s[i] + 1.0 - arrival;
+        wandering += sqrt(touched[i]) * slope;
+        beta_below = beta;
+    }
+    const double rounds = fmin(fmax(pow(30.0 * n / wandering, 2.0 / 3.0), 16.0), 1e10);
+    for (int64_t i = 1; i <= top; i++) {
+        const int64_t half = (int64_t)(2.5 * sqrt(touched[i] * rounds)) + 1;
+        low[i] = s[i] - half > 1 ? s[i] - half : 1;
+        high[i] = (double)(s[i] + half) < n ? s[i] + half : (int64_t)n;
+    }
+    int width = 6;
+    while (width < 14 && ldexp(1.0, 2 * width) < 100.0 * (double)(top + 1) * rounds) width++;
+    return width;
+}
+
+static void make_table(int16_t *table, int bins, const int64_t *low, const int64_t *high, double n,
+                       int64_t top, int64_t d, double arrival) {
+    int filled = 0;
+    for (int64_t j = 0; j < 2 * top + 2; j++) {
+        double left, right;
+        int event;
+        if (j < top) {
+            const int64_t i = top - j;
+            left = arrival * all_among(low[i], n, d);
+            right = arrival * all_among(high[i], n, d);
+            event = (int)(2 * (i + 1));
+        } else if (j == top) {
+            left = right = arrival;
+            event = 2;
+        } else {
+            const int64_t i = 2 * top + 1 - j;
+            left = i > 0 ? arrival + (1.0 - arrival) * (double)low[i] / n : 1.0;
+            right = i > 0 ? arrival + (1.0 - arrival) * (double)high[i] / n : 1.0;
+            event = i > 0 ? (int)(2 * i + 1) : 0;
+        }
+        const int first = (int)fmin(fmax(left * bins - 1e-6, 0.0), bins);
+        const int last = (int)fmin(right * bins + 1e-6 + 1.0, bins);
+        while (filled < first) table[filled++] = (int16_t)event;
+        while (filled < last) table[filled++] = -1;
+    }
+}
+
+/* bits: room for events + 3 words of 16 bits. */
+int64_t table(uint64_t words[4], int64_t *s, int64_t levels, int64_t d, double lam, int64_t events,
+              int64_t *moved, int64_t *at_top, uint16_t *bits) {
+    pcg64 rng = load(words);
+    for (int64_t k = 0; k < events; k += 4) {
+        uint64_t word = next_word(&rng);
+        for (int j = 0; j < 4; j++, word >>= 16) bits[k + j] = (uint16_t)word;
+    }
+    const int64_t whole = s[0];
+    const double n = (double)whole, arrival = lam / (1.0 + lam);
+    int64_t low[levels], high[levels], top = levels - 1, since = 0, done = 0;
+    int16_t meaning[1 << 14];
+    while (s[top] == 0) top--;
+    low[0] = 0, high[0] = INT64_MAX, s[0] = 0;
+    while (done < events && top < levels - 2) {
+        low[top + 1] = high[top + 1] = 0;
+        const int width = choose_bands(s, n, top, d, arrival, low, high);
+        const int shift = 16 - width, bins = 1 << width;
+        make_table(meaning, bins, low, high, n, top, d, arrival);
+        int64_t i;
+        do {
+            const int bin = bits[done++] >> shift;
+            int event = meaning[bin];
+            if (event < 0) {
+                const double uniform = (bin + next_uniform(&rng)) / bins;
+                event = outcome(uniform, s, n, top, d, arrival);
+            }
+            i = event >> 1;
+            const int64_t change = 1 - 2 * (event & 1);
+            s[i] += change;
+            moved[i] += change * done;
+        } while (low[i] <= s[i] && s[i] <= high[i] && done < events);
+        if (s[top] == 0 || s[top + 1] > 0) {
+            at_top[top] += done - since;
+            since = done;
+            top += s[top + 1] > 0 ? 1 : -1;
+        }
+    }
+    at_top[top] += done - since;
+    s[0] = whole, moved[0] = 0;
+    store(&rng, words);
+    return done;
+}

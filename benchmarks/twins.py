@@ -1,0 +1,123 @@
+"""The C twins of the occupancy chain: compiled, and run by the same measuring code."""
+
+import ctypes
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
+
+SOURCE = Path(__file__).with_name("occupancy.c")
+FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler: its path, and the first line of what it says of itself."""
+
+    path: str
+    version: str
+
+
+def find_compiler() -> Compiler | None:
+    """Return the compiler that CC names, or gcc, cc or clang; None if there is none."""
+    for name in (os.environ.get("CC") or "gcc", "gcc", "cc", "clang"):
+        if path := shutil.which(name):
+            told = subprocess.run([path, "--version"], capture_output=True, text=True, check=True)
+            return Compiler(path, told.stdout.splitlines()[0])
+    return None
+
+
+class Twins:
+    """The compiled functions of occupancy.c.
+
+    Parameters
+    ----------
+    compiler : Compiler
+    folder : Path
+        Where the shared library is written; made if need be.
+
+    Raises
+    ------
+    subprocess.CalledProcessError
+        If the compiler fails; what it printed is shown.
+    """
+
+    def __init__(self, compiler: Compiler, folder: Path) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        library = folder.resolve() / "occupancy.so"
+        subprocess.run([compiler.path, *FLAGS, "-o", library, SOURCE, "-lm"], check=True)
+        self._library = ctypes.CDLL(str(library))
+
+    def simulate(
+        self,
+        twin: str,
+        n: int,
+        d: int,
+        lam: float,
+        *,
+        horizon: float,
+        seed: int,
+        start: ArrayLike,
+        warmup: float | None = None,
+        batches: int = 64,
+        time_unit: str = "service",
+    ) -> Simulation:
+        """Do what `supermarket.simulate` does, with `twin` "plain" or "table" as the engine."""
+        todo = plan(n, d, lam, horizon, seed, warmup, (), batches, True, time_unit, 1e11)
+        rng = np.random.default_rng(todo.seed)
+        counts = with_room(given_counts(n, start))
+        function = getattr(self._library, twin)
+        return measure(_Chain(function, counts, d, lam, rng), f"C, {twin}", "given", todo, rng)
+
+
+class _Chain:
+    """What `measure` needs of a chain, with the steps made in C."""
+
+    def __init__(
+        self, function: ctypes._CFuncPtr, counts: NDArray[np.int64], d: int, lam: float,
+        rng: Generator,
+    ) -> None:  # fmt: skip
+        self.counts = counts
+        self.events_a_call = 2**18 if function.__name__ == "table" else 2**22
+        function.restype = ctypes.c_int64
+        self._make_steps = partial(_call, function, d, lam)
+        self._rng = rng
+        self._scratch = np.empty(self.events_a_call + 3, dtype=np.uint16)
+
+    def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
+        state = self._rng.bit_generator.state
+        inner, mask = state["state"], 2**64 - 1
+        words = np.array(
+            [inner["state"] >> 64, inner["state"] & mask, inner["inc"] >> 64, inner["inc"] & mask],
+            dtype=np.uint64,
+        )
+        done = self._make_steps(words, self.counts, events, moved, at_top, self._scratch)
+        inner["state"] = int(words[0]) << 64 | int(words[1])
+        self._rng.bit_generator.state = state
+        return done
+
+    def grow(self) -> None:
+        self.counts = np.append(self.counts, np.zeros_like(self.counts))
+
+
+def _call(
+    function: ctypes._CFuncPtr, d: int, lam: float, words: NDArray[np.uint64],
+    counts: NDArray[np.int64], events: int, *outputs: NDArray,
+) -> int:  # fmt: skip
+    return function(
+        words.ctypes.data_as(ctypes.c_void_p),
+        counts.ctypes.data_as(ctypes.c_void_p),
+        ctypes.c_int64(len(counts)),
+        ctypes.c_int64(d),
+        ctypes.c_double(lam),
+        ctypes.c_int64(events),
+        *(output.ctypes.data_as(ctypes.c_void_p) for output in outputs),
+    )

@@ -1,0 +1,286 @@
+"""Intervals: how often they hold the truth, and when they are refused.
+
+Coverage is counted over thousands of series with a known mean. The count is binomial, so with the
+threshold Z = 5.5 standard errors a comparison raises a false alarm with probability 4e-8 (below
+1e-7 where the count is a little skewed); the seeds are fixed, so a green test stays green.
+"""
+
+import math
+from dataclasses import FrozenInstanceError
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from supermarket import ParameterError
+from supermarket.statistics import Interval, batch_interval, mean_interval
+
+Z = 5.5
+MEAN = 3.0
+
+
+def covered(interval, mean=MEAN):
+    return (interval.low <= mean) & (mean <= interval.high)
+
+
+def standard_error(share, copies):
+    return math.sqrt(share * (1 - share) / copies)
+
+
+def batch_means(phi, batches, length, copies, seed):
+    """Return batch means of stationary AR(1) series x' = phi x + noise about MEAN, one a column."""
+    rng = np.random.default_rng(seed)
+    x = rng.standard_normal(copies) / math.sqrt(1 - phi**2)
+    means = np.empty((batches, copies))
+    for batch in range(batches):
+        total = np.zeros(copies)
+        for _ in range(length):
+            total += x
+            x = phi * x + rng.standard_normal(copies)
+        means[batch] = total / length
+    return MEAN + means
+
+
+# --- independent samples -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("confidence", [0.5, 0.95, 0.999])
+@pytest.mark.parametrize("m", [2, 3, 20])
+def test_mean_interval_is_students(m, confidence):
+    samples = np.random.default_rng(m).normal(5, 2, size=m)
+    interval = mean_interval(samples, confidence)
+    expected = stats.ttest_1samp(samples, 0).confidence_interval(confidence)
+    assert interval.low == pytest.approx(expected.low, rel=1e-12)
+    assert interval.high == pytest.approx(expected.high, rel=1e-12)
+    assert interval.estimate == pytest.approx(samples.mean(), rel=1e-15)
+    assert interval.confidence == confidence
+    assert type(interval.estimate) is type(interval.low) is type(interval.high) is float
+
+
+@pytest.mark.parametrize(("m", "confidence"), [(2, 0.9), (5, 0.95), (30, 0.8)])
+def test_mean_interval_covers_the_mean(m, confidence):
+    """Power: at m = 5 a normal quantile covers 0.88, and dividing by m covers 0.92, not 0.95."""
+    copies = 20000
+    samples = np.random.default_rng(1).normal(MEAN, 2, size=(m, copies))
+    share = covered(mean_interval(samples, confidence)).mean()
+    assert abs(share - confidence) < Z * standard_error(confidence, copies)
+
+
+def test_intervals_that_are_to_hold_together():
+    """Four independent ones at the Bonferroni level: (1 - 0.05 / 4)**4 = 0.951 hold at once."""
+    copies, among = 20000, 4
+    samples = np.random.default_rng(2).normal(MEAN, 2, size=(6, copies, among))
+    share = covered(mean_interval(samples, 0.95, among=among)).all(axis=1).mean()
+    expected = (1 - 0.05 / among) ** among
+    assert abs(share - expected) < Z * standard_error(expected, copies)
+    alone = covered(mean_interval(samples, 0.95)).all(axis=1).mean()
+    assert alone < 0.95**4 + Z * standard_error(0.95**4, copies)
+
+
+def test_mean_interval_takes_each_quantity_by_itself():
+    samples = np.random.default_rng(3).normal(size=(7, 3, 2))
+    interval = mean_interval(samples, 0.9)
+    assert interval.low.shape == interval.high.shape == interval.estimate.shape == (3, 2)
+    alone = mean_interval(samples[:, 2, 1], 0.9)
+    assert interval.low[2, 1] == pytest.approx(alone.low, rel=1e-14)
+    assert interval.high[2, 1] == pytest.approx(alone.high, rel=1e-14)
+
+
+def test_equal_samples_leave_no_width():
+    assert mean_interval([2.5, 2.5, 2.5]) == Interval(2.5, 2.5, 2.5, 0.95)
+
+
+# --- batch means ---------------------------------------------------------------------------------
+
+LONG = [
+    # phi, batches, length: the run is at least 60 times the time in which the series forgets
+    (0.5, 64, 100),
+    (0.9, 64, 10),
+    (0.9, 1024, 2),
+    (0.98, 256, 25),
+]
+
+
+@pytest.mark.parametrize(("phi", "batches", "length"), LONG)
+def test_batch_interval_covers_the_mean_of_a_long_series(phi, batches, length):
+    """It covers 0.93 to 0.955, for choosing the batches by looking at them costs a little.
+
+    So the bounds are 0.95, and 0.925, with Z standard errors beyond; and 5 % may be refused.
+    """
+    copies = 3000 if batches < 1000 else 1500
+    interval = batch_interval(batch_means(phi, batches, length, copies, seed=5))
+    kept = ~np.isnan(interval.low)
+    assert kept.mean() > 0.95
+    share = covered(interval)[kept].mean()
+    assert 0.925 - Z * standard_error(0.925, copies) < share
+    assert share < 0.95 + Z * standard_error(0.95, copies)
+
+
+@pytest.mark.parametrize(("phi", "batches", "length"), LONG[1:])
+def test_the_bounds_on_coverage_refuse_batches_that_were_not_joined(phi, batches, length):
+    """What the test above is there to catch: correlated batches taken as independent."""
+    copies = 1500
+    share = covered(mean_interval(batch_means(phi, batches, length, copies, seed=5))).mean()
+    assert share < 0.925 - 2 * Z * standard_error(0.925, copies)
+
+
+def test_long_batches_have_nominal_coverage():
+    copies = 6000
+    interval = batch_interval(batch_means(0.3, 64, 60, copies, seed=6), 0.9)
+    kept = ~np.isnan(interval.low)
+    assert kept.mean() > 0.99
+    assert abs(covered(interval)[kept].mean() - 0.9) < Z * standard_error(0.9, copies)
+
+
+@pytest.mark.xfail(
+    strict=True,
+    reason="BUG: lag 1 of only 8 batches says too little: 45 % of such runs are refused, the "
+    "others cover 0.09",
+)
+def test_a_run_shorter_than_the_memory_is_refused():
+    """128 steps of a series that forgets in 1000."""
+    interval = batch_interval(batch_means(0.999, 64, 2, 1000, seed=7))
+    assert np.isnan(interval.low).mean() > 0.9
+
+
+def test_a_drift_is_refused():
+    for batches in (8, 15, 16, 64, 100):
+        interval = batch_interval(np.linspace(1.0, 2.0, batches))
+        assert interval.estimate == pytest.approx(1.5)
+        assert math.isnan(interval.low)
+        assert math.isnan(interval.high)
+
+
+def test_neighbours_are_joined_until_they_are_independent():
+    """Pairs of equal batches are two halves of one: the interval is that of the pairs."""
+    values = np.random.default_rng(12).normal(MEAN, 1, size=32)
+    interval, expected = batch_interval(np.repeat(values, 2)), mean_interval(values)
+    assert interval.low == pytest.approx(expected.low, rel=1e-13)
+    assert interval.high == pytest.approx(expected.high, rel=1e-13)
+    # One batch more is left over in joining, but counts in the estimate.
+    batches = np.append(np.repeat(values, 2), 9.0)
+    interval = batch_interval(batches)
+    assert interval.estimate == pytest.approx(batches.mean(), rel=1e-15)
+    assert interval.high - interval.low == pytest.approx(expected.high - expected.low, rel=1e-12)
+    assert interval.high + interval.low == pytest.approx(2 * batches.mean(), rel=1e-13)
+
+
+def test_independent_batches_are_left_as_they_are():
+    for m in (8, 9, 15, 40):
+        batches = np.random.default_rng(m).normal(MEAN, 1, size=m)
+        # An alternating series has no positive correlation whatever is drawn.
+        batches = np.where(np.arange(m) % 2, np.abs(batches), -np.abs(batches))
+        assert batch_interval(batches, 0.9, among=3) == mean_interval(batches, 0.9, among=3)
+
+
+def test_a_rare_event_is_refused():
+    batches = np.random.default_rng(1).random(64)
+    assert math.isfinite(batch_interval(batches).low)
+    batches[10] = 0
+    interval = batch_interval(batches)
+    assert interval.estimate == pytest.approx(batches.mean())
+    assert math.isnan(interval.low)
+    assert math.isnan(interval.high)
+    once = np.zeros(64)
+    once[3] = 1e-6
+    assert math.isnan(batch_interval(once).low)
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0, 0.25])
+@pytest.mark.parametrize("m", [8, 13, 64, 100])
+def test_a_constant_quantity_is_exact(m, constant):
+    interval = batch_interval(np.full(m, constant))
+    assert interval == Interval(constant, constant, constant, 0.95)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="BUG: a mean rounded off makes equal batches look correlated: refused"
+)
+def test_a_constant_quantity_is_exact_whatever_its_digits():
+    for m in range(8, 80):
+        for constant in (0.1, 1 / 3, 0.7):
+            interval = batch_interval(np.full(m, constant))
+            assert interval.low == interval.high == pytest.approx(constant, rel=1e-15)
+
+
+def test_each_quantity_is_treated_by_itself():
+    columns = np.column_stack(
+        [
+            np.ones(64),
+            np.zeros(64),
+            batch_means(0.9, 64, 5, 1, seed=8)[:, 0],
+            np.arange(64.0) == 3,
+            np.random.default_rng(9).normal(size=64),
+        ]
+    )
+    together = batch_interval(columns, 0.9, among=2)
+    assert together.low.shape == together.high.shape == together.estimate.shape == (5,)
+    for column, batches in enumerate(columns.T):
+        alone = batch_interval(batches, 0.9, among=2)
+        np.testing.assert_array_equal(
+            [together[column].estimate, together[column].low, together[column].high],
+            [alone.estimate, alone.low, alone.high],
+        )
+    np.testing.assert_array_equal(np.isnan(together.low), [False, False, False, True, False])
+
+
+def test_more_confidence_is_wider():
+    batches = np.random.default_rng(4).random(64)
+    widths = [
+        interval.high - interval.low
+        for interval in (
+            batch_interval(batches, 0.9),
+            batch_interval(batches, 0.99),
+            batch_interval(batches, 0.99, among=100),
+        )
+    ]
+    assert widths == sorted(widths)
+    assert len(set(widths)) == 3
+
+
+# --- what both refuse ----------------------------------------------------------------------------
+
+
+def test_an_interval_is_frozen_and_has_entries():
+    interval = Interval(np.array([1.0, 2.0]), np.array([0.5, 1.5]), np.array([1.5, 2.5]), 0.9)
+    assert interval[1] == Interval(2.0, 1.5, 2.5, 0.9)
+    assert type(interval[1].low) is float
+    with pytest.raises(FrozenInstanceError):
+        interval.low = 0
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: mean_interval([1.0]), r"1 sample.* at least 2 are needed"),
+        (lambda: mean_interval([]), r"0 sample.* at least 2 are needed"),
+        (lambda: mean_interval(3.0), r"0 sample.* at least 2 are needed"),
+        (lambda: mean_interval([1, 2], 1.0), "confidence = 1 is out of range: choose 0 < conf"),
+        (lambda: mean_interval([1, 2], 0.0), "confidence = 0 is out of range"),
+        (lambda: mean_interval([1, 2], 95), "confidence = 95 is out of range"),
+        (lambda: mean_interval([1, 2], "0.95"), "confidence = '0.95' is text"),
+        (lambda: mean_interval([1, 2], among=0), "among = 0 is out of range: choose 1 <= among"),
+        (lambda: mean_interval([1, 2], among=2.5), "among = 2.5 is not a whole number"),
+        (lambda: batch_interval(np.ones(7)), "7 batches give no interval: at least 8"),
+        (lambda: batch_interval(np.ones((7, 9))), "7 batches give no interval: at least 8"),
+        (lambda: batch_interval(1.0), "0 batches give no interval: at least 8"),
+        (lambda: batch_interval(np.ones(9), 1.5), "confidence = 1.5 is out of range"),
+        (lambda: batch_interval(np.ones(9), among=0), "among = 0 is out of range"),
+        pytest.param(
+            lambda: batch_interval([0, *[1] * 9], 1.5), "confidence = 1.5 is out of range",
+            marks=pytest.mark.xfail(
+                strict=True, reason="BUG: where the run is too short, confidence is not checked"
+            ),
+        ),
+        pytest.param(
+            lambda: batch_interval(np.arange(64), among=0), "among = 0 is out of range",
+            marks=pytest.mark.xfail(
+                strict=True, reason="BUG: where the run is too short, among is not checked"
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_one_sentence(call, words):
+    with pytest.raises(ParameterError, match=words) as caught:
+        call()
+    assert "\n" not in str(caught.value)

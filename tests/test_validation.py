@@ -1,0 +1,214 @@
+"""What a person may type, and the one sentence that answers anything else."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from supermarket.validation import (
+    EXACT_MAX,
+    ParameterError,
+    arrival_rate,
+    choice,
+    integer,
+    list_of,
+    nearest,
+    number,
+    one_of,
+    positive,
+    rate,
+    real,
+    whole,
+)
+
+
+def refusal(check, *arguments, **options):
+    with pytest.raises(ParameterError) as caught:
+        check(*arguments, **options)
+    sentence = str(caught.value)
+    assert "\n" not in sentence
+    assert sentence.endswith(".")
+    return sentence
+
+
+@pytest.mark.parametrize("value", [3, np.int8(3), np.int64(3), np.uint32(3)])
+def test_whole_numbers_come_back_as_int(value):
+    clean = integer("n", value, 3, 3)
+    assert clean == 3
+    assert type(clean) is int
+
+
+@pytest.mark.parametrize("value", [0.5, np.float32(0.5), np.float64(0.5), Fraction(1, 2)])
+def test_numbers_come_back_as_float(value):
+    clean = real("x", value, 0.5, 0.5)
+    assert clean == 0.5
+    assert type(clean) is float
+    assert type(real("x", 2)) is float
+
+
+def test_each_end_is_allowed_unless_open():
+    assert integer("n", 2, 2, 5) == 2
+    assert integer("n", 5, 2, 5) == 5
+    assert integer("n", -(10**30)) == -(10**30)
+    assert real("x", 1, 1.0, 2.0) == 1.0
+    assert real("x", 2, 1.0, 2.0) == 2.0
+    just_inside = math.nextafter(1.0, 2.0), math.nextafter(2.0, 1.0)
+    for x in just_inside:
+        assert real("x", x, 1.0, 2.0, open_low=True, open_high=True) == x
+    for x in (1.0, 2.0):
+        refusal(real, "x", x, 1.0, 2.0, open_low=True, open_high=True)
+    for x in (math.nextafter(1.0, 0.0), math.nextafter(2.0, 3.0)):
+        refusal(real, "x", x, 1.0, 2.0)
+    assert arrival_rate(math.nextafter(1.0, 0.0)) < 1
+    assert arrival_rate(5e-324) > 0
+    assert integer("n", EXACT_MAX, 1, EXACT_MAX) == 2**53
+
+
+@pytest.mark.parametrize(
+    ("check", "value", "sentence"),
+    [
+        (whole(1), 0, "x = 0 is out of range: choose 1 <= x."),
+        (whole(None, 5), 6, "x = 6 is out of range: choose x <= 5."),
+        (whole(1, 5), 6, "x = 6 is out of range: choose 1 <= x <= 5."),
+        (whole(1, 5), -6, "x = -6 is out of range: choose 1 <= x <= 5."),
+        (whole(1), 2**70, None),
+        (rate, 1.2, "x = 1.2 is out of range: choose 0 < x < 1."),
+        (rate, 1, "x = 1 is out of range: choose 0 < x < 1."),
+        (rate, 0.0, "x = 0 is out of range: choose 0 < x < 1."),
+        (positive, 0, "x = 0 is out of range: choose 0 < x."),
+        (positive, -1e-9, "x = -1e-09 is out of range: choose 0 < x."),
+        (number(0, 1), 1.25, "x = 1.25 is out of range: choose 0 <= x <= 1."),
+        (number(0, 1, open_high=True), 1, "x = 1 is out of range: choose 0 <= x < 1."),
+        (number(0, 1, open_low=True), 0, "x = 0 is out of range: choose 0 < x <= 1."),
+        (number(1e-12, 0.1), 0.123456789012345, None),
+    ],
+)
+def test_out_of_range_says_the_value_and_what_is_allowed(check, value, sentence):
+    if sentence is None:
+        if value == 2**70:
+            assert check("x", value) == value
+            return
+        sentence = "x = 0.123456789012345 is out of range: choose 1e-12 <= x <= 0.1."
+    assert refusal(check, "x", value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("1e6", ["n = '1e6' is text", "n = 1000000."]),
+        ("1000", ["n = '1000' is text", "n = 1000."]),
+        ("many", ["n = 'many' is text", "digits alone"]),
+        ("inf", ["n = 'inf' is text"]),
+        ("nan", ["n = 'nan' is text"]),
+        ("1e400", ["n = '1e400' is text"]),
+        ("", ["n = '' is text"]),
+        ("1\n2", ["n = '1\\n2' is text"]),
+        (1e6, ["n = 1000000.0 is not a whole number", "n = 1000000."]),
+        (np.float64(1e6), ["is not a whole number", "n = 1000000."]),
+        (2.5, ["n = 2.5 is not a whole number"]),
+        (math.nan, ["n = nan is not a whole number"]),
+        (math.inf, ["n = inf is not a whole number"]),
+        (True, ["n = True is not a whole number"]),
+        (np.True_, ["is not a whole number"]),
+        (None, ["n = None is not a whole number"]),
+        ([3], ["n = [3] is not a whole number"]),
+        (3 + 0j, ["n = (3+0j) is not a whole number"]),
+    ],
+)
+def test_no_whole_number_says_what_to_write(value, words):
+    sentence = refusal(integer, "n", value, 1, 10**7)
+    assert all(word in sentence for word in words)
+    assert "such as n = 2." not in sentence  # 2.5 is not to be rounded for the reader
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("0.9", ["lam = '0.9' is text", "lam = 0.9 without quotes"]),
+        ("95e-2", ["lam = '95e-2' is text", "lam = 0.95 without quotes"]),
+        ("high", ["lam = 'high' is text"]),
+        (math.nan, ["lam = nan is not finite"]),
+        (math.inf, ["lam = inf is not finite"]),
+        (-math.inf, ["lam = -inf is not finite"]),
+        (np.float64("nan"), ["lam = nan is not finite"]),
+        (True, ["lam = True is not a number"]),
+        (np.False_, ["is not a number"]),
+        (None, ["lam = None is not a number"]),
+        ([0.5], ["lam = [0.5] is not a number"]),
+        (0.5j, ["lam = 0.5j is not a number"]),
+    ],
+)
+def test_no_number_says_what_to_write(value, words):
+    sentence = refusal(real, "lam", value, 0.0, 1.0)
+    assert all(word in sentence for word in words)
+
+
+@pytest.mark.xfail(strict=True, reason="BUG: a number beyond the doubles is an OverflowError")
+def test_a_number_beyond_the_doubles_is_refused():
+    assert "x" in refusal(real, "x", 10**400)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="BUG: the repr of an array, or a line break, is put in whole"
+)
+@pytest.mark.parametrize(
+    ("check", "value"),
+    [
+        (whole(1), np.zeros((3, 3))),
+        (rate, np.zeros((3, 3))),
+        (one_of("a", "b"), np.zeros(1000)),
+        (list_of(whole(1)), "1\n2"),
+    ],
+)
+def test_a_refused_value_of_many_lines_still_gives_one_line(check, value):
+    refusal(check, "x", value)
+
+
+def test_a_choice_is_told_what_there_is():
+    assert choice("start", "empty", ["empty", "fixed point"]) == "empty"
+    assert one_of(True, False)("replacement", False) is False
+    sentence = refusal(choice, "start", "emtpy", iter(["empty", "fixed point"]))
+    assert sentence == (
+        "start = 'emtpy' is not known: use 'empty', 'fixed point' (did you mean empty?)."
+    )
+    assert "did you mean" not in refusal(choice, "start", "zzz", ["empty", "fixed point"])
+    refusal(one_of(True, False), "replacement", 1)  # 1 == True, but is no answer to yes or no
+    refusal(one_of(1, 2), "d", True)
+    refusal(one_of("a"), "x", ["a"])
+
+
+def test_nearest_names_one_word_or_nothing():
+    assert nearest("lamb", ["n", "lam", "seed"]) == " (did you mean lam?)"
+    assert nearest("quux", ["n", "lam", "seed"]) == ""
+    assert nearest(12, []) == ""
+
+
+def test_lists_hold_checked_entries():
+    assert list_of(whole(1))("d", [1, np.int64(2), 3]) == [1, 2, 3]
+    assert list_of(whole(1))("d", (5,)) == [5]
+    assert list_of(whole(1))("d", np.array([1, 2])) == [1, 2]
+    assert list_of(rate)("lam", (x for x in [0.5, 0.7])) == [0.5, 0.7]
+    assert all(type(d) is int for d in list_of(whole(1))("d", np.array([1, 2])))
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        (3, "d = 3 is not a list: write it as [3]."),
+        ("3", "d = '3' is not a list: write it as [3]."),
+        ([], "d = [] needs at least one entry"),
+        ([2, 3, 2], "d = [2, 3, 2] needs at least one entry, each one once"),
+        ([2, 0], "d[1] = 0 is out of range: choose 1 <= d[1]."),
+        ([2, "3"], "d[1] = '3' is text"),
+        ([[2], 3], "d[0] = [2] is not a whole number"),
+    ],
+)
+def test_lists_name_the_entry_that_is_wrong(value, words):
+    assert words in refusal(list_of(whole(1)), "d", value)
+
+
+def test_in_a_notebook_the_sentence_stands_alone():
+    error = ParameterError("n = 0 is out of range: choose 1 <= n.")
+    assert error._render_traceback_() == ["ParameterError: n = 0 is out of range: choose 1 <= n."]
+    assert isinstance(error, ValueError)
