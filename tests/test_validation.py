@@ -16,6 +16,7 @@ from supermarket.validation import (
     nearest,
     number,
     one_of,
+    pair_of,
     positive,
     rate,
     real,
@@ -206,6 +207,15 @@ def test_lists_hold_checked_entries():
 )
 def test_lists_name_the_entry_that_is_wrong(value, words):
     assert words in refusal(list_of(whole(1)), "d", value)
+
+
+def test_pairs_hold_two_checked_entries():
+    assert pair_of(rate)("range", [0.5, 0.25]) == (0.5, 0.25)
+    assert pair_of(rate)("range", np.array([0.5, 0.5])) == (0.5, 0.5)
+    assert "range[1] = 2 is out of range" in refusal(pair_of(rate), "range", (0.5, 2))
+    for value in (0.5, "ab", [], [0.5], [0.1, 0.2, 0.3], None):
+        sentence = refusal(pair_of(rate), "range", value)
+        assert sentence == f"range = {value!r} is not a pair: write it as [0.5, 0.25]."
 
 
 def test_in_a_notebook_the_sentence_stands_alone():

@@ -1,0 +1,78 @@
+"""The examples in the docstrings of the package's public names do what they say."""
+
+import doctest
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import supermarket
+
+MODULES = [
+    name for _, name, _ in pkgutil.walk_packages(supermarket.__path__, prefix="supermarket.")
+]
+
+
+def examples(name):
+    """Return the doctests of a public name, those of a class's methods included."""
+    value = getattr(supermarket, name)
+    module = inspect.getmodule(value) or supermarket
+    finder = doctest.DocTestFinder(exclude_empty=True)
+    return [test for test in finder.find(value, name, module=module, globs={}) if test.examples]
+
+
+def failures(tests):
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.NORMALIZE_WHITESPACE)
+    told = []
+    for test in tests:
+        runner.run(test, out=told.append)
+    return "".join(told)
+
+
+WRONG = {
+    "log_fixed_point": "BUG: the value is -374000.43",
+    "simulate": "BUG: numpy 2 prints np.True_",
+    "simulate_queues": "BUG: numpy 2 prints np.True_",
+}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=WRONG[name]))
+        if name in WRONG
+        else name
+        for name in supermarket.__all__
+    ],
+)
+def test_examples_of_a_public_name(name):
+    told = failures(examples(name))
+    assert not told, told
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_the_other_names(name):
+    """Examples elsewhere in a module, such as in the helpers that a notebook imports by name."""
+    module = importlib.import_module(name)
+    public = {test.docstring for name in supermarket.__all__ for test in examples(name)}
+    tests = [
+        test
+        for test in doctest.DocTestFinder(exclude_empty=True).find(module, globs={})
+        if test.examples and test.docstring not in public
+    ]
+    told = failures(tests)
+    assert not told, told
+
+
+def test_the_examples_are_found():
+    """Otherwise the tests above would pass by running nothing."""
+    with_examples = {name for name in supermarket.__all__ if examples(name)}
+    assert {"fixed_point", "k_lambda_d", "simulate"} <= with_examples
+
+
+def test_a_wrong_example_is_seen():
+    wrong = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "wrong", None, 0)
+    assert "Expected" in failures([wrong])
+    raising = doctest.DocTestParser().get_doctest(">>> 1 / 0\n", {}, "raising", None, 0)
+    assert "ZeroDivisionError" in failures([raising])

@@ -1,0 +1,458 @@
+"""Parameters in, verdicts and what made them out: the contract that every notebook relies on."""
+
+import json
+import math
+import os
+import shutil
+import subprocess
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import supermarket
+from supermarket import ParameterError
+from supermarket.experiment import Experiment, Table, _in_digits, begin
+from supermarket.statistics import Interval
+from supermarket.validation import list_of, one_of, rate, whole
+
+CHECKS = {
+    "n": whole(1),
+    "lam": rate,
+    "d": list_of(whole(1)),
+    "start": one_of("empty", "fixed point"),
+    "seed": whole(0),
+    "threads": whole(1, 64),
+}
+VALUES = {"n": 1000, "lam": 0.9, "d": [1, 2], "start": "empty", "seed": 7, "threads": 1}
+PARAMETERS_CELL = """n: int = 500  # queues
+lam: float = 0.9  # arrival rate per server, in jobs per mean service time
+d: list = [1, 2]  # choices for each arriving job
+start: str = "empty"  # where the chain starts: "empty", or "fixed point"
+seed: int = 7  # root of every random stream
+threads: int = 1  # runs at a time
+"""
+KEYS = ["claim", "source", "parameters", "predicted", "measured", "low", "high", "holds"]
+
+
+def notebook(injected=None, **values):
+    """Return what globals() holds in IPython after the parameter cells."""
+    cells = ["", PARAMETERS_CELL]
+    if injected is not None:
+        cells.append("# Parameters\n" + injected)
+    return {"__name__": "__main__", "In": [*cells, "run = begin(...)"], **VALUES, **values}
+
+
+@pytest.fixture
+def build(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERMARKET_BUILD", str(tmp_path / "build"))
+    return tmp_path / "build"
+
+
+@pytest.fixture
+def run(build):
+    return begin("small", notebook(), **CHECKS)
+
+
+def verdicts(build, name="small"):
+    return json.loads((build / "verdicts" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def provenance(build, name="small"):
+    return json.loads((build / "provenance" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+# --- begin ---------------------------------------------------------------------------------------
+
+
+def test_begin_puts_the_clean_values_back():
+    namespace = notebook(n=np.int64(20), lam=np.float64(0.5), d=(3, np.int64(5)))
+    run = begin("small", namespace, **CHECKS)
+    assert [namespace[name] for name in ("n", "lam", "d")] == [20, 0.5, [3, 5]]
+    assert type(namespace["n"]) is int
+    assert type(namespace["lam"]) is float
+    assert namespace["__name__"] == "__main__"
+    assert isinstance(run, Experiment)
+    assert run.name == "small"
+    assert run.verdicts == []
+    assert run.parameters == {"n": 20, "lam": 0.5, "d": [3, 5], "start": "empty", "seed": 7}
+
+
+def test_threads_are_checked_but_left_out_of_the_parameters():
+    namespace = notebook(threads=2)
+    assert "threads" not in begin("small", namespace, **CHECKS).parameters
+    assert namespace["threads"] == 2
+    with pytest.raises(ParameterError, match="threads = 0 is out of range: choose 1 <= threads"):
+        begin("small", notebook(threads=0), **CHECKS)
+
+
+def test_the_table_gives_each_parameter_its_meaning():
+    frame = begin("small", notebook(), **CHECKS).table.frame
+    assert list(frame.columns) == ["parameter", "value", "meaning"]
+    assert list(frame["parameter"]) == list(CHECKS)
+    rows = frame.set_index("parameter")
+    assert rows.meaning["n"] == "queues"
+    assert rows.meaning["lam"] == "arrival rate per server, in jobs per mean service time"
+    assert rows.meaning["start"] == 'where the chain starts: "empty", or "fixed point"'
+    assert rows.value["n"] == "1\u202f000"
+    assert rows.value["lam"] == "0.9"
+    assert rows.value["d"] == "1, 2"
+    assert rows.value["start"] == "empty"
+
+
+def test_outside_a_notebook_there_are_no_meanings():
+    table = begin("small", dict(VALUES), **CHECKS).table
+    assert set(table.frame["meaning"]) == {""}
+
+
+def test_injected_parameters_are_all_known():
+    begin("small", notebook("n = 20\nlam = 0.5\nd = [1, 2]\nstart = 'empty'\n"), **CHECKS)
+    with pytest.raises(ParameterError) as caught:
+        begin("small", notebook("n = 20\nlamb = 0.5\n"), **CHECKS)
+    assert str(caught.value) == (
+        "lamb is not a parameter of small: choose from n, lam, d, start, seed, threads "
+        "(did you mean lam?)."
+    )
+    with pytest.raises(ParameterError) as caught:
+        begin("small", notebook("quux = -1\n"), **CHECKS)
+    assert str(caught.value) == (
+        "quux is not a parameter of small: choose from n, lam, d, start, seed, threads."
+    )
+
+
+def test_only_the_injected_cell_is_searched_for_unknown_names():
+    namespace = notebook()
+    namespace["In"] += ["helper = 3", "x = 1  # Parameters\ny = 2", "%matplotlib inline"]
+    begin("small", namespace, **CHECKS)
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"lam": 1.2}, "lam = 1.2 is out of range: choose 0 < lam < 1."),
+        ({"d": [0]}, "d[0] = 0 is out of range: choose 1 <= d[0]."),
+        (
+            {"n": "1e6"},
+            "n = '1e6' is text, and a whole number is needed: write it with digits alone, such "
+            "as n = 1000000.",
+        ),
+        (
+            {"start": "fixed piont"},
+            "start = 'fixed piont' is not known: use 'empty', 'fixed point' "
+            "(did you mean fixed point?).",
+        ),
+    ],
+)
+def test_a_wrong_value_stops_with_one_sentence_and_changes_nothing(values, sentence):
+    namespace = notebook(**values)
+    before = dict(namespace)
+    with pytest.raises(ParameterError) as caught:
+        begin("small", namespace, **CHECKS)
+    assert str(caught.value) == sentence
+    assert namespace == before
+
+
+def test_a_missing_value_is_named():
+    namespace = notebook()
+    del namespace["seed"]
+    with pytest.raises(ParameterError, match=r"^small needs a value for seed: run the cell above"):
+        begin("small", namespace, **CHECKS)
+
+
+# --- verdict -------------------------------------------------------------------------------------
+
+BELOW, ABOVE = math.nextafter(0.4, 0), math.nextafter(0.6, 1)
+
+
+@pytest.mark.parametrize(
+    ("relation", "true", "false"),
+    [
+        ("equal", [0.4, 0.5, 0.6], [BELOW, ABOVE]),
+        ("at least", [BELOW, 0.4], [0.5, 0.6, math.nextafter(0.4, 1)]),
+        ("at most", [0.6, ABOVE], [0.5, 0.4, math.nextafter(0.6, 0)]),
+        ("exactly", [], [0.4, 0.5, 0.6]),
+    ],
+)
+def test_relations(run, relation, true, false):
+    measured = Interval(0.5, 0.4, 0.6, 0.95)
+    for predicted in true:
+        assert run.verdict("c", "s", predicted, measured, relation=relation) is True
+    for predicted in false:
+        assert run.verdict("c", "s", predicted, measured, relation=relation) is False
+    assert [verdict["holds"] for verdict in run.verdicts] == [True] * len(true) + [False] * len(
+        false
+    )
+
+
+def test_exactly_needs_an_interval_without_width(run):
+    assert run.verdict("c", "s", 2, Interval(2, 2, 2, 0.95), relation="exactly")
+    assert not run.verdict("c", "s", 3, Interval(2, 2, 2, 0.95), relation="exactly")
+    assert not run.verdict("c", "s", 2, Interval(2, 2, 2.5, 0.95), relation="exactly")
+
+
+def test_equal_is_the_default(run):
+    assert run.verdict("c", "s", 0.5, Interval(0.7, 0.4, 0.9, 0.95))
+
+
+@pytest.mark.parametrize(
+    ("predicted", "measured", "name"),
+    [
+        (math.nan, (0.5, 0.4, 0.6), "predicted"),
+        (0.5, (math.nan, 0.4, 0.6), "measured"),
+        (0.5, (0.5, math.nan, math.nan), "low"),
+        (0.5, (0.5, 0.4, math.inf), "high"),
+        (-math.inf, (0.5, 0.4, 0.6), "predicted"),
+    ],
+)
+def test_what_is_not_finite_is_no_verdict(run, predicted, measured, name):
+    for relation in ("equal", "exactly", "at least", "at most"):
+        with pytest.raises(ParameterError, match=f"^{name} = .*'the claim'.*too short") as caught:
+            run.verdict("the claim", "s", predicted, Interval(*measured, 0.95), relation=relation)
+        assert "\n" not in str(caught.value)
+    assert run.verdicts == []
+
+
+@pytest.mark.xfail(strict=True, raises=KeyError, reason="BUG: an unknown relation is a KeyError")
+def test_an_unknown_relation_is_told_what_there_is(run):
+    with pytest.raises(ParameterError, match="at least"):
+        run.verdict("c", "s", 0.5, Interval(0.5, 0.4, 0.6, 0.95), relation="atleast")
+
+
+def test_the_point_joins_the_parameters_of_its_verdict_alone(run):
+    point = {"d": np.int64(2), "k": 3, "grid": np.array([1.0, 2.0]), "pair": (1, np.float64(2))}
+    run.verdict("c", "s", 0.5, Interval(0.5, 0.4, 0.6, 0.95), **point)
+    run.verdict("c", "s", 0.5, Interval(0.5, 0.4, 0.6, 0.95))
+    first, second = (verdict["parameters"] for verdict in run.verdicts)
+    assert first == run.parameters | {"d": 2, "k": 3, "grid": [1.0, 2.0], "pair": [1, 2.0]}
+    assert second == run.parameters
+    json.dumps(first)
+
+
+# --- finish --------------------------------------------------------------------------------------
+
+
+def fill(run):
+    run.verdict("π(2) is the share", "Brightwell & Luczak (1.2)", 0.5, Interval(0.5, 0.4, 0.6, 1))
+    run.verdict("it is 2", "Theorem 1.2", 3, Interval(2, 2, 2, 0.95), relation="exactly", d=2)
+    return run
+
+
+def test_each_verdict_is_written_with_its_eight_keys(run, build):
+    fill(run).finish()
+    written = verdicts(build)
+    assert [list(verdict) for verdict in written] == [KEYS, KEYS]
+    assert written[0] == {
+        "claim": "π(2) is the share",
+        "source": "Brightwell & Luczak (1.2)",
+        "parameters": run.parameters,
+        "predicted": 0.5,
+        "measured": 0.5,
+        "low": 0.4,
+        "high": 0.6,
+        "holds": True,
+    }
+    assert written[1]["holds"] is False
+    assert written[1]["parameters"] == run.parameters | {"d": 2}
+    assert {path.name for path in build.iterdir()} == {"verdicts", "provenance"}
+    assert [path.name for path in build.glob("*/*")] == ["small.json", "small.json"]
+
+
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.array, int])
+def test_numbers_of_numpy_are_written_as_plain_numbers(run, build, kind):
+    run.verdict("c", "s", kind(2), Interval(kind(2), kind(2), kind(2), 0.95), relation="exactly")
+    run.finish()
+    (written,) = verdicts(build)
+    assert written["holds"] is True
+    assert [written[key] for key in ("predicted", "measured", "low", "high")] == [2] * 4
+    assert run.verdicts[0]["holds"] is True
+
+
+def test_equal_input_gives_equal_bytes_on_any_number_of_threads(tmp_path, monkeypatch):
+    written = []
+    for threads in (1, 2):
+        monkeypatch.setenv("SUPERMARKET_BUILD", str(tmp_path / str(threads)))
+        fill(begin("small", notebook(threads=threads), **CHECKS)).finish()
+        written.append((tmp_path / str(threads) / "verdicts" / "small.json").read_bytes())
+    assert written[0] == written[1]
+    assert b"threads" not in written[0]
+
+
+def test_a_second_run_replaces_the_first(build):
+    fill(begin("small", notebook(), **CHECKS)).finish()
+    begin("small", notebook(), **CHECKS).finish()
+    assert verdicts(build) == []
+
+
+def test_build_is_in_the_working_folder_by_default(tmp_path, monkeypatch):
+    monkeypatch.delenv("SUPERMARKET_BUILD", raising=False)
+    monkeypatch.chdir(tmp_path)
+    fill(begin("small", notebook(), **CHECKS)).finish()
+    assert len(verdicts(tmp_path / "build")) == 2
+    assert provenance(tmp_path / "build")["notebook"] == "small"
+
+
+def test_provenance_says_what_made_it(run, build):
+    fill(run).finish()
+    written = provenance(build)
+    assert written["notebook"] == "small"
+    assert written["supermarket"] == supermarket.__version__
+    assert written["parameters"] == run.parameters
+    assert written["numpy"] == np.__version__
+    assert written["pandas"] == pd.__version__
+    assert {"numba", "scipy", "matplotlib", "python", "commit"} <= set(written)
+    assert "supermarket.experiment" in written["modules"]
+    assert all(name.partition(".")[0] == "supermarket" for name in written["modules"])
+    assert 0 <= written["seconds"] < 60
+
+
+def test_the_table_of_verdicts(run):
+    table = fill(run).finish()
+    frame = table.frame
+    assert list(frame["holds"]) == ["yes", "NO"]
+    assert list(frame["claim"]) == ["π(2) is the share", "it is 2"]
+    assert list(frame["predicted"]) == ["0.5", "3"]
+    assert list(frame["interval"]) == ["0.4 to 0.6", "2 to 2"]
+    assert f"supermarket {supermarket.__version__}" in table.note
+    assert "seed 7," in table.note
+    assert f"numpy {np.__version__}" in table.note
+    assert "π(2) is the share" in repr(table)
+    assert table.note in repr(table)
+    html = table._repr_html_()
+    assert "<table" in html
+    assert table.note in html
+
+
+def test_a_table_without_a_note_has_none():
+    table = Table(pd.DataFrame({"a": [1]}))
+    assert "provenance" not in table._repr_html_()
+    assert repr(table) == pd.DataFrame({"a": [1]}).to_string(index=False)
+    # What a claim says is text, not markup.
+    assert "&lt;" in Table(pd.DataFrame({"claim": ["k < 2"]}))._repr_html_()
+
+
+# --- the commit ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """A copy of the package's place in a folder of its own."""
+    (tmp_path / "copy" / "supermarket").mkdir(parents=True)
+    module = tmp_path / "copy" / "supermarket" / "__init__.py"
+    module.write_text("")
+    monkeypatch.setattr(supermarket, "__file__", str(module))
+    return tmp_path / "copy"
+
+
+def test_no_commit_outside_a_checkout(run, build, elsewhere):
+    table = run.finish()
+    assert provenance(build)["commit"] is None
+    assert "commit" not in table.note
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_the_commit_of_a_checkout_and_whether_it_was_edited(run, build, elsewhere, monkeypatch):
+    for name in [name for name in os.environ if name.startswith("GIT_")]:
+        monkeypatch.delenv(name)
+
+    def git(*arguments):
+        identity = ["-c", "user.name=A", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
+        command = ["git", "-C", str(elsewhere), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    git("init", "--quiet")
+    run.finish()
+    assert provenance(build)["commit"] is None  # nothing committed yet
+    git("add", ".")
+    git("commit", "--quiet", "--message", "first")
+    table = run.finish()
+    commit = git("rev-parse", "HEAD")[:12]
+    assert provenance(build)["commit"] == commit
+    assert f"(commit {commit})" in table.note
+    (elsewhere / "elsewhere.txt").write_text("not part of what computes")
+    run.finish()
+    assert provenance(build)["commit"] == commit
+    (elsewhere / "supermarket" / "__init__.py").write_text("edited = True\n")
+    run.finish()
+    assert provenance(build)["commit"] == commit + "+"
+    monkeypatch.setenv("PATH", str(elsewhere))
+    run.finish()
+    assert provenance(build)["commit"] is None  # no git to ask
+
+
+# --- the digits that are printed -----------------------------------------------------------------
+
+
+def digits(predicted, measured, low, high):
+    shown = _in_digits({"predicted": predicted, "measured": measured, "low": low, "high": high})
+    return shown["predicted"], shown["measured"], shown["interval"]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "shown"),
+    [
+        ((3, 2, 2, 2), ("3", "2", "2 to 2")),
+        ((2.0, 2.0, 1.0, 3.0), ("2", "2", "1 to 3")),
+        ((0, 0, 0, 0), ("0", "0", "0 to 0")),
+        ((-4, -4, -4, -4), ("-4", "-4", "-4 to -4")),
+        ((0.1, 0.1, 0.1, 0.1), ("0.1", "0.1", "0.1 to 0.1")),
+        ((1 / 3, 1 / 3, 1 / 3, 1 / 3), ("0.333333", "0.333333", "0.333333 to 0.333333")),
+        ((1e-7, 1.02e-7, 0.9e-7, 1.1e-7), ("1e-07", "1.02e-07", "9e-08 to 1.1e-07")),
+        ((0.343, 0.34297431, 0.34261, 0.34333), ("0.343", "0.342974", "0.34261 to 0.34333")),
+        ((1e20, 1e20, 1e20, 1e20), ("1e+20", "1e+20", "1e+20 to 1e+20")),
+    ],
+)
+def test_digits_shown(numbers, shown):
+    assert digits(*numbers) == shown
+
+
+def outside_by(share, seed):
+    """Yield numbers whose prediction lies outside the interval by this share of its width."""
+    rng = np.random.default_rng(seed)
+    for _ in range(3000):
+        scale = 10.0 ** rng.integers(-12, 7)
+        low = scale * rng.uniform(-1, 1)
+        width = abs(low) * 10.0 ** rng.uniform(-7, 1)
+        predicted = (low - share * width, low + (1 + share) * width)[rng.integers(2)]
+        yield predicted, low + rng.random() * width, low, low + width
+
+
+def seen_outside(numbers):
+    predicted, _, interval = digits(*numbers)
+    low, high = interval.split(" to ")
+    return not float(low) <= float(predicted) <= float(high)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 1.0, 100.0])
+def test_a_prediction_outside_the_interval_is_seen_to_be_outside(share):
+    assert all(seen_outside(numbers) for numbers in outside_by(share, seed=1))
+
+
+@pytest.mark.xfail(strict=True, reason="BUG: outside by less than 1 % of the width does not show")
+@pytest.mark.parametrize(
+    "numbers",
+    [
+        (0.2000001, 0.15, 0.1, 0.2),
+        (0.2004, 0.15, 0.1, 0.2),
+        (2.0000001, 2.0, 2.0, 2.0),
+        (0.33333334, 1 / 3, 1 / 3, 1 / 3),
+    ],
+)
+def test_a_prediction_just_outside_the_interval_is_seen_to_be_outside(numbers):
+    assert seen_outside(numbers)
+
+
+def test_a_prediction_inside_the_interval_is_seen_to_be_inside():
+    rng = np.random.default_rng(2)
+    for _, measured, low, high in outside_by(0.5, seed=3):
+        predicted = (low, high, low + rng.random() * (high - low))[rng.integers(3)]
+        assert not seen_outside((predicted, measured, low, high))
+
+
+def test_digits_shown_are_those_that_the_interval_supports():
+    """The width is seen to two digits or more, and at most to four; never more than 12 in all."""
+    for _, measured, low, high in outside_by(0.5, seed=4):
+        _, shown, _ = digits(low, measured, low, high)
+        error, width = abs(float(shown) - measured), high - low
+        assert error <= 0.01 * width
+        mantissa = shown.lstrip("-0.").split("e")[0].replace(".", "")
+        assert len(mantissa) <= 12

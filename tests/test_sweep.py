@@ -1,0 +1,113 @@
+"""Many runs: the same results in the same order, however they are spread."""
+
+import threading
+
+import numpy as np
+import pytest
+from numpy.random import SeedSequence, default_rng
+
+from supermarket import ParameterError, simulate
+from supermarket.sweep import run_points
+
+WAIT = 60  # seconds, where a test would otherwise hang
+
+
+def draw(*, seed, size, shift=0):
+    return shift + default_rng(seed).random(size)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_results_do_not_depend_on_the_threads(threads):
+    points = [{"size": size} for size in (3, 1, 4, 1, 5, 9, 2, 6)]
+    expected = [
+        draw(seed=stream, **point)
+        for point, stream in zip(points, SeedSequence(11).spawn(len(points)), strict=True)
+    ]
+    for result, alone in zip(
+        run_points(draw, points, seed=11, threads=threads), expected, strict=True
+    ):
+        np.testing.assert_array_equal(result, alone)
+
+
+def test_a_chain_gives_the_same_on_one_thread_and_two():
+    points = [
+        {"n": 50, "d": d, "lam": lam, "horizon": 20, "times": [1.0]}
+        for d in (1, 2)
+        for lam in (0.5, 0.9)
+    ]
+    one, two = (run_points(simulate, points, seed=3, threads=threads) for threads in (1, 2))
+    for point, a, b in zip(points, one, two, strict=True):
+        assert (a.d, a.lam) == (b.d, b.lam) == (point["d"], point["lam"])
+        np.testing.assert_array_equal(a.batch_profiles, b.batch_profiles)
+        np.testing.assert_array_equal(a.path, b.path)
+        assert a.max_queue == b.max_queue
+        assert a.seed == b.seed
+
+
+def test_streams_depend_on_the_seed_and_the_place_alone():
+    same = [{"size": 4}] * 5
+    first = run_points(draw, same, seed=1)
+    assert len({tuple(result) for result in first}) == 5
+    np.testing.assert_array_equal(run_points(draw, same[:2], seed=1), first[:2])
+    assert not np.array_equal(run_points(draw, same, seed=2), first)
+
+
+def test_order_is_kept_when_the_first_ends_last():
+    """Point 0 waits for point 1: with two threads they run side by side."""
+    second_is_done = threading.Event()
+
+    def function(*, place, seed):
+        if place == 0:
+            assert second_is_done.wait(WAIT)
+        else:
+            second_is_done.set()
+        return place
+
+    points = [{"place": place} for place in range(4)]
+    assert run_points(function, points, seed=0, threads=2) == [0, 1, 2, 3]
+
+
+def test_no_more_run_at_a_time_than_was_asked():
+    lock, running, most = threading.Lock(), [0], [0]
+    pair = threading.Barrier(2, timeout=WAIT)
+
+    def function(*, seed):
+        with lock:
+            running[0] += 1
+            most[0] = max(most[0], running[0])
+        pair.wait()
+        with lock:
+            running[0] -= 1
+        pair.wait()
+
+    run_points(function, [{}] * 8, seed=0, threads=2)
+    assert most == [2]
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_an_exception_comes_through_and_the_rest_is_left(threads):
+    started = []
+
+    def function(*, place, seed):
+        started.append(place)
+        if place == 1:
+            raise ParameterError("lam = 2 is out of range: choose 0 < lam < 1.")
+        if place > 1:
+            threading.Event().wait(0.005)
+
+    points = [{"place": place} for place in range(2000)]
+    with pytest.raises(ParameterError, match=r"^lam = 2 is out of range"):
+        run_points(function, points, seed=0, threads=threads)
+    assert len(started) < len(points)
+
+
+def test_points_may_come_from_a_generator_or_be_none():
+    assert run_points(draw, [], seed=0) == []
+    results = run_points(draw, ({"size": size} for size in (1, 2)), seed=0, threads=2)
+    assert [len(result) for result in results] == [1, 2]
+
+
+def test_nothing_is_printed_where_no_one_watches(capsys):
+    run_points(draw, [{"size": 1}] * 3, seed=0)
+    captured = capsys.readouterr()
+    assert captured.out == captured.err == ""
