@@ -34,13 +34,15 @@ _LIBRARIES = ("numpy", "numba", "scipy", "pandas", "matplotlib")
 class Table:
     """A small table that shows as HTML on a page and as text in a terminal."""
 
-    def __init__(self, frame: pd.DataFrame, note: str = "") -> None:
+    def __init__(self, frame: pd.DataFrame, note: str = "", style: str = "") -> None:
         self.frame = frame
         self.note = note
+        self.style = style  # a class of book/assets/book.css
 
     def _repr_html_(self) -> str:
         note = f'<p class="provenance">{self.note}</p>' if self.note else ""
-        return f'<div class="wide">{self.frame.to_html(index=False, border=0)}</div>{note}'
+        table = self.frame.to_html(index=False, border=0, classes=self.style)
+        return f'<div class="wide">{table}</div>{note}'
 
     def __repr__(self) -> str:
         return self.frame.to_string(index=False) + (f"\n{self.note}" if self.note else "")
@@ -157,7 +159,7 @@ class Experiment:
             f"{_at_commit(provenance['commit'])}, {seed}Python {provenance['python']}, {made}, "
             f"in {provenance['seconds']} s."
         )
-        return Table(pd.DataFrame(rows), note)
+        return Table(pd.DataFrame(rows), note, "verdicts")
 
 
 def begin(name: str, namespace: dict[str, Any], **checks: Check) -> Experiment:

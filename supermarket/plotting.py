@@ -43,11 +43,10 @@ def use_style() -> None:
     )
 
 
-def axes(rows: int = 1, columns: int = 1, **options: object) -> tuple[Figure, np.ndarray]:
-    """Return a figure and its axes (always an array), wide enough for the number of columns."""
+def axes(rows: int = 1, **options: object) -> tuple[Figure, np.ndarray]:
+    """Return a figure and its axes, always an array: one below the other, for phones too."""
     width, height = mpl.rcParams["figure.figsize"]
-    size = (width * (1 if columns == 1 else 1.35), height * rows)
-    figure, grid = plt.subplots(rows, columns, figsize=size, squeeze=False, **options)
+    figure, grid = plt.subplots(rows, 1, figsize=(width, height * rows), squeeze=False, **options)
     return figure, grid.ravel()
 
 

@@ -1,0 +1,121 @@
+"""Every notebook: it runs anywhere, says what it takes, refuses nonsense, and repeats itself."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+SMOKE = yaml.safe_load((ROOT / "notebooks" / "profiles.yml").read_text())["smoke"]
+NAMES = [notebook.stem for notebook in NOTEBOOKS]
+
+pytestmark = pytest.mark.book  # kernels of their own: once is enough
+
+
+def papermill(name, folder, parameters, *options):
+    """Run a notebook by papermill's command line from `folder`, as a person would."""
+    command = [sys.executable, "-m", "papermill", "--no-progress-bar", *options]
+    command += [ROOT / "notebooks" / f"{name}.ipynb", "out.ipynb"]
+    command += ["-y", yaml.safe_dump(parameters)] if parameters else []
+    environment = {key: os.environ[key] for key in os.environ if key != "SUPERMARKET_BUILD"}
+    return subprocess.run(
+        list(map(str, command)),
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def verdicts(folder, name):
+    return (folder / "build" / "verdicts" / f"{name}.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_in_another_folder_and_the_threads_do_not_matter(name, tmp_path):
+    results = []
+    for threads in (1, 2):
+        folder = tmp_path / str(threads)
+        folder.mkdir()
+        parameters = dict(SMOKE.get(name, {}))
+        if "threads" in parameters_of(name):
+            parameters["threads"] = threads
+        done = papermill(name, folder, parameters)
+        assert done.returncode == 0, done.stderr
+        results.append(verdicts(folder, name))
+    assert results[0] == results[1]
+    keys = ["claim", "source", "parameters", "predicted", "measured", "low", "high", "holds"]
+    for verdict in json.loads(results[0]):
+        assert list(verdict) == keys
+        assert verdict["low"] <= verdict["measured"] <= verdict["high"]
+    executed = nbformat.read(folder / "out.ipynb", 4)
+    outputs = [out for cell in executed.cells for out in cell.get("outputs", [])]
+    assert not [out for out in outputs if out.output_type in ("error", "stream")]
+    assert any("image/png" in out.get("data", {}) for out in outputs)
+
+
+def parameters_of(name):
+    import papermill as pm
+
+    return pm.inspect_notebook(str(ROOT / "notebooks" / f"{name}.ipynb"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_parameter_is_explained(name):
+    parameters = parameters_of(name)
+    notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
+    cell = next(c for c in notebook.cells if "parameters" in c.metadata.get("tags", []))
+    assert len(parameters) == len(cell.source.strip().splitlines())
+    for parameter in parameters.values():
+        assert len(parameter["help"]) > 10, parameter
+        assert parameter["inferred_type_name"] != "None", parameter
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_is_committed_clean_and_named_after_its_file(name):
+    notebook = nbformat.read(ROOT / "notebooks" / f"{name}.ipynb", 4)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert all(cell.execution_count is None and not cell.outputs for cell in code)
+    begins = [cell.source for cell in code if "experiment.begin(" in cell.source]
+    assert len(begins) == 1
+    assert f'"{name}"' in begins[0]
+    for cell in code:
+        if "plotting.axes(" in cell.source:
+            assert len(cell.metadata["mystnb"]["image"]["alt"]) > 60
+
+
+BAD = [
+    ("fixed_point", {"lam": 1.2}, "lam = 1.2 is out of range: choose 0 < lam < 1."),
+    ("fixed_point", {"d": [0]}, "d[0] = 0 is out of range: choose 1 <= d[0] <= 1000."),
+    ("fixed_point", {"n": "1e6"}, "n = '1e6' is text, and a whole number is needed"),
+    ("fixed_point", {"horzion": 3}, "horzion is not a parameter of fixed_point"),
+    ("maximum_queue", {"alpha": float("nan")}, "alpha = nan is not finite"),
+    ("service_tails", {"beta": [0.9]}, "beta[0] = 0.9"),
+    ("introduction", {"d": 2}, "d = 2 is not a list: write it as [2]."),
+]
+
+
+@pytest.mark.parametrize(("name", "parameters", "sentence"), BAD)
+def test_nonsense_gets_one_sentence_and_nothing_is_computed(name, parameters, sentence, tmp_path):
+    done = papermill(name, tmp_path, parameters)
+    assert done.returncode != 0
+    assert sentence in done.stderr
+    assert not (tmp_path / "build").exists()
+    executed = nbformat.read(tmp_path / "out.ipynb", 4)
+    errors = [
+        output
+        for cell in executed.cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "error"
+    ]
+    assert [error.ename for error in errors] == ["ParameterError"]
+    # What IPython shows is the sentence alone.
+    assert len(errors[0].traceback) == 1
+    assert "\n" not in errors[0].traceback[0]
