@@ -30,6 +30,7 @@ CASES: list[Case] = [(d, lam, n) for d, lam in RULES for n in (10**3, 10**5, 10*
 QUICK: list[Case] = [(2, 0.9, 10**3), (1000, 0.999, 10**5)]
 OTHERS_CASE: Case = (2, 0.9, 100)
 MOST_QUEUES = 10**7  # the labelled chain holds every queue in memory
+MOST_STEPS = 5 * 10**10
 PLAIN, TABLE = "C plain", "C table"
 ENGINES = ("scan", "table")
 
@@ -104,18 +105,22 @@ def interleaved(
 ) -> dict[str, list[float]]:
     """Return the times of each contender, in ns a step, taken by turns: A B C A B C ...
 
-    A first run compiles, a second one tells how many steps take `seconds`; neither is counted.
+    Runs before these compile, and find out how many steps take about `seconds`.
     """
-    steps = {}
-    for name, run in contenders.items():
-        run(1000)
-        rough = _timed(run, 2000)
-        steps[name] = int(min(max(seconds / rough * 2000, 2000), 1e9))
+    steps = {name: _steps_in(seconds, run) for name, run in contenders.items()}
     taken: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(repeats):
         for name, run in contenders.items():
             taken[name].append(_timed(run, steps[name]) / steps[name] * 1e9)
     return taken
+
+
+def _steps_in(seconds: float, run: Steps) -> int:
+    run(1000)  # compiles
+    steps = 1000
+    while (rough := _timed(run, steps)) < seconds / 2 and steps < MOST_STEPS:
+        steps = min(int(steps * min(seconds / rough, 10.0)) + 1, MOST_STEPS)
+    return steps
 
 
 def _timed(run: Steps, steps: int) -> float:

@@ -83,10 +83,10 @@ int64_t plain(uint64_t words[4], int64_t *s, int64_t levels, int64_t d, double l
 /* The guide table: the functions of occupancy.py, one by one. */
 
 static inline double all_among(int64_t s, double n, int64_t d) {
-    const double others = n - (double)s;
-    if (s <= 0 || (double)d / n * others > 800.0) return 0.0;
     if (d == 1) return (double)s / n;
     if (d == 2) return ((double)s / n) * ((double)s / n);
+    const double others = n - (double)s;
+    if (s <= 0 || (double)d / n * others > 800.0) return 0.0;
     return exp((double)d * log1p(-others / n));
 }
 

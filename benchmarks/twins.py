@@ -81,6 +81,8 @@ class Twins:
 class _Chain:
     """What `measure` needs of a chain, with the steps made in C."""
 
+    tally = np.int64
+
     def __init__(
         self, function: ctypes._CFuncPtr, counts: NDArray[np.int64], d: int, lam: float,
         rng: Generator,

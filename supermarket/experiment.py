@@ -24,7 +24,7 @@ import pandas as pd
 
 import supermarket
 from supermarket.statistics import Interval
-from supermarket.validation import Check, ParameterError, nearest
+from supermarket.validation import Check, ParameterError, choice, nearest
 
 # How the work is spread, not what comes out: kept out of the verdict data.
 _SETTINGS = ("threads",)
@@ -104,6 +104,7 @@ class Experiment:
         ParameterError
             If a number is not finite: such a result is no verdict.
         """
+        choice("relation", relation, ("equal", "at least", "at most", "exactly"))
         numbers = {
             "predicted": float(predicted),
             "measured": float(measured.estimate),
@@ -253,7 +254,17 @@ def _in_digits(verdict: dict[str, Any]) -> dict[str, str]:
         digits = 6
         if width > 0 and largest > 0:
             digits = 2 + max(1, math.ceil(math.log10(largest)) - math.floor(math.log10(width)))
-        predicted, measured, low, high = (f"{value:.{min(digits, 12)}g}" for value in numbers)
+        digits = min(digits, 12)
+        # As many digits as it takes to see on which side of an end the prediction lies.
+        while digits < 17 and any(
+            (float(f"{numbers[0]:.{digits}g}") < float(f"{end:.{digits}g}")) != (numbers[0] < end)
+            or (float(f"{numbers[0]:.{digits}g}") > float(f"{end:.{digits}g}"))
+            != (numbers[0] > end)
+            for end in (low, high)
+            if not low <= numbers[0] <= high
+        ):
+            digits += 1
+        predicted, measured, low, high = (f"{value:.{digits}g}" for value in numbers)
     return {"predicted": predicted, "measured": measured, "interval": f"{low} to {high}"}
 
 

@@ -66,7 +66,7 @@ def transformed(interval: Interval, scale: Callable[[np.ndarray], np.ndarray]) -
         estimate, low, high = (
             scale(np.asarray(end)) for end in (interval.estimate, interval.low, interval.high)
         )
-    return Interval(estimate, np.fmin(low, high), np.fmax(low, high), interval.confidence)
+    return Interval(estimate, np.minimum(low, high), np.maximum(low, high), interval.confidence)
 
 
 def measured(

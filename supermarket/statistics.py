@@ -1,5 +1,6 @@
 """Intervals for what the chains measure."""
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,6 +104,8 @@ def batch_interval(batches: ArrayLike, confidence: float = 0.95, *, among: int =
     ----------
     .. [1] S. Asmussen and P. W. Glynn, *Stochastic Simulation*, Springer, 2007, section IV.5.
     """
+    confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
+    among = integer("among", among, 1)
     batches = np.asarray(batches, dtype=np.float64)
     if batches.ndim == 0 or len(batches) < 8:
         raise ParameterError(
@@ -118,11 +121,18 @@ def batch_interval(batches: ArrayLike, confidence: float = 0.95, *, among: int =
 
 def _batch_interval(batches: NDArray[np.float64], confidence: float, among: int) -> Interval:
     mean = float(batches.mean())
-    while (correlation := _lag_one(batches)) > 0.1 and len(batches) >= 16:
+    if np.all(batches == batches[0]):
+        constant = float(batches[0])
+        return Interval(constant, constant, constant, confidence)
+    # A series that forgets in m / 12 batches out of m or more slowly is too short to judge.
+    short = (correlation := _lag_one(batches)) > math.exp(-12 / len(batches))
+    while correlation > 0.1 and len(batches) >= 16:
         even = len(batches) // 2 * 2
         batches = (batches[0:even:2] + batches[1:even:2]) / 2
-    rare = mean != 0 and not np.all(batches)
-    if rare or correlation > 0.5:
+        correlation = _lag_one(batches)
+        short |= correlation > math.exp(-12 / len(batches))
+    rare = not np.all(batches)
+    if rare or short:
         return Interval(mean, np.nan, np.nan, confidence)
     interval = mean_interval(batches, confidence, among=among)
     shift = mean - interval.estimate  # a batch may have been left over

@@ -31,13 +31,13 @@ def integer(name: str, value: object, low: int | None = None, high: int | None =
     """
     if isinstance(value, str):
         raise ParameterError(
-            f"{name} = {value!r} is text, and a whole number is needed: "
+            f"{name} = {_said(value)} is text, and a whole number is needed: "
             f"write it with digits alone, such as {name} = {_as_digits(value)}."
         )
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         hint = f", such as {name} = {int(value)}" if _is_whole(value) else ""
         raise ParameterError(
-            f"{name} = {value!r} is not a whole number: write it with digits alone{hint}."
+            f"{name} = {_said(value)} is not a whole number: write it with digits alone{hint}."
         )
     value = int(value)
     if (low is not None and value < low) or (high is not None and value > high):
@@ -63,12 +63,15 @@ def real(
     """
     if isinstance(value, str):
         raise ParameterError(
-            f"{name} = {value!r} is text, and a number is needed: "
+            f"{name} = {_said(value)} is text, and a number is needed: "
             f"write {name} = {_as_digits(value)} without quotes and with a decimal point."
         )
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise ParameterError(f"{name} = {value!r} is not a number: give a decimal number.")
-    value = float(value)
+        raise ParameterError(f"{name} = {_said(value)} is not a number: give a decimal number.")
+    try:
+        value = float(value)
+    except OverflowError:
+        value = math.inf if value > 0 else -math.inf
     if not math.isfinite(value):
         raise ParameterError(f"{name} = {value} is not finite: give a decimal number.")
     if value < low or value > high or (open_low and value == low) or (open_high and value == high):
@@ -94,7 +97,7 @@ def choice(name: str, value: object, allowed: Iterable[object]) -> object:
     if any(type(value) is type(option) and value == option for option in allowed):
         return value
     raise ParameterError(
-        f"{name} = {value!r} is not known: use {', '.join(map(repr, allowed))}"
+        f"{name} = {_said(value)} is not known: use {', '.join(map(repr, allowed))}"
         f"{nearest(value, allowed)}."
     )
 
@@ -129,10 +132,14 @@ def list_of(check: Check) -> Check:
 
     def checked(name: str, value: object) -> list:
         if isinstance(value, str) or not isinstance(value, Iterable):
-            raise ParameterError(f"{name} = {value!r} is not a list: write it as [{value}].")
+            raise ParameterError(
+                f"{name} = {_said(value)} is not a list: write it as [{_said(value, str)}]."
+            )
         entries = [check(f"{name}[{index}]", entry) for index, entry in enumerate(value)]
         if not entries or len(set(entries)) < len(entries):
-            raise ParameterError(f"{name} = {value!r} needs at least one entry, each one once.")
+            raise ParameterError(
+                f"{name} = {_said(value)} needs at least one entry, each one once."
+            )
         return entries
 
     return checked
@@ -143,7 +150,7 @@ def pair_of(check: Check) -> Check:
 
     def checked(name: str, value: object) -> tuple:
         if isinstance(value, str) or not isinstance(value, Iterable) or len(list(value)) != 2:
-            raise ParameterError(f"{name} = {value!r} is not a pair: write it as [0.5, 0.25].")
+            raise ParameterError(f"{name} = {_said(value)} is not a pair: write it as [0.5, 0.25].")
         return tuple(check(f"{name}[{index}]", entry) for index, entry in enumerate(value))
 
     return checked
@@ -153,6 +160,12 @@ def nearest(value: object, allowed: Iterable[object]) -> str:
     """Return ' (did you mean X?)' for a misspelt word, or nothing."""
     close = get_close_matches(str(value), [str(option) for option in allowed], n=1)
     return f" (did you mean {close[0]}?)" if close else ""
+
+
+def _said(value: object, form: Callable[[object], str] = repr) -> str:
+    """Return a value on one line, cut where it is long."""
+    text = " ".join(form(value).split())
+    return text if len(text) <= 80 else text[:77] + "..."
 
 
 def _allowed(

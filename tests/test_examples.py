@@ -30,22 +30,7 @@ def failures(tests):
     return "".join(told)
 
 
-WRONG = {
-    "log_fixed_point": "BUG: the value is -374000.43",
-    "simulate": "BUG: numpy 2 prints np.True_",
-    "simulate_queues": "BUG: numpy 2 prints np.True_",
-}
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=WRONG[name]))
-        if name in WRONG
-        else name
-        for name in supermarket.__all__
-    ],
-)
+@pytest.mark.parametrize("name", supermarket.__all__)
 def test_examples_of_a_public_name(name):
     told = failures(examples(name))
     assert not told, told

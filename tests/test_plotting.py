@@ -44,12 +44,11 @@ def test_figures_fit_the_page_and_grow_with_their_rows():
     one, _ = plotting.axes()
     width, height = one.get_size_inches()
     assert width == pytest.approx(7)
-    assert plotting.axes(rows=3)[0].get_size_inches()[1] == pytest.approx(3 * height)
-    wide, axes = plotting.axes(rows=2, columns=3, sharex=True)
-    assert wide.get_size_inches()[0] > width
-    assert axes.shape == (6,)
+    tall, axes = plotting.axes(rows=3, sharex=True)
+    assert tall.get_size_inches() == pytest.approx([width, 3 * height])
+    assert axes.shape == (3,)
     assert plotting.axes()[1].shape == (1,)
-    assert axes[0].get_shared_x_axes().joined(axes[0], axes[5])
+    assert axes[0].get_shared_x_axes().joined(axes[0], axes[2])
 
 
 def test_nothing_is_cut_off():
@@ -159,9 +158,6 @@ def test_an_interval_on_another_scale():
     assert plotting.transformed(Interval(1.0, 0.0, 2.0, 0.9), np.log).low == -np.inf
 
 
-@pytest.mark.xfail(
-    strict=True, reason="BUG: fmin takes the upper end for a lower end off the scale"
-)
 def test_an_end_off_the_scale_does_not_become_the_other_end():
     interval = plotting.transformed(Interval(0.1, -0.1, 0.3, 0.9), np.log)
     assert not interval.low > interval.estimate
@@ -189,12 +185,12 @@ def test_maps_name_what_their_colours_mean():
 
 def test_rays_leave_the_limits_alone():
     figure, (ax,) = plotting.axes()
-    ax.set(xlim=(0, 0.5), ylim=(0, 1))
+    ax.plot([0.3, 0.5], [0.6, 1.0], "o")
+    limits = ax.get_xlim(), ax.get_ylim()
     plotting.rays(ax, 4)
-    assert ax.get_xlim() == (0, 0.5)
-    assert ax.get_ylim() == (0, 1)
-    assert [line.get_slope() for line in ax.lines] == [1, 2, 3, 4]
-    assert {to_rgb(line.get_color()) for line in ax.lines} == {(0, 0, 0)}
+    assert (ax.get_xlim(), ax.get_ylim()) == limits
+    assert [line.get_slope() for line in ax.lines[1:]] == [1, 2, 3, 4]
+    assert {to_rgb(line.get_color()) for line in ax.lines[1:]} == {(0, 0, 0)}
     drawn(figure)
 
 

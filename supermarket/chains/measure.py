@@ -32,6 +32,7 @@ class Chain(Protocol):
     """What `measure` needs of a chain."""
 
     counts: NDArray[np.int64]  # counts[i] = queues of length at least i; the last entry is 0
+    tally: type  # int64, or float64 where single steps are not seen
     events_a_call: int  # as many as take a few tenths of a second, so that Ctrl-C is heard
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
@@ -303,8 +304,8 @@ class _Clock:
         events = int(length) if in_steps else self.rng.poisson(length * todo.n * (1 + todo.lam))
         summed, at_top, left = np.zeros(1), np.zeros(1), events
         while left > 0:
-            moved = np.zeros_like(chain.counts)
-            stayed = np.zeros_like(chain.counts)
+            moved = np.zeros(len(chain.counts), dtype=chain.tally)
+            stayed = np.zeros_like(moved)
             done = chain.advance(min(left, chain.events_a_call), moved, stayed)
             # The sum of a count over the states left by steps 1..done, from its changes alone.
             summed = _add(summed, chain.counts * float(done) - moved)

@@ -11,11 +11,12 @@ import math
 
 import numpy as np
 from numba import njit
-from numpy.polynomial.legendre import leggauss
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.chains import batches as many
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
+from supermarket.chains.sampling import all_among
 from supermarket.validation import choice
 
 
@@ -91,13 +92,13 @@ def simulate(
     --------
     >>> from supermarket import fixed_point, simulate
     >>> run = simulate(n=1000, d=2, lam=0.7, horizon=200, seed=1)
-    >>> abs(run.profile[2] - fixed_point(0.7, 2, 2)[2]) < 0.01
+    >>> bool(abs(run.profile[2] - fixed_point(0.7, 2, 2)[2]) < 0.01)
     True
     """
     todo = plan(
         n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_events
     )
-    engine = str(choice("engine", engine, ("auto", "scan", "table")))
+    engine = str(choice("engine", engine, ("auto", "scan", "table", "batches")))
     if engine == "auto":
         engine = "table" if todo.n >= 1000 else "scan"
     rng = np.random.default_rng(todo.seed)
@@ -107,8 +108,9 @@ def simulate(
         counts, named = np.array([todo.n], dtype=np.int64), start
     else:
         counts, named = given_counts(todo.n, start), "given"
-    kind = _Table if engine == "table" else _Scan
-    chain = kind(with_room(counts), todo.d, todo.lam, todo.replacement, rng)
+    chain = {"scan": _Scan, "table": _Table, "batches": _Batches}[engine](
+        with_room(counts), todo.d, todo.lam, todo.replacement, rng
+    )
     return measure(chain, f"occupancy, {engine}", named, todo, rng)
 
 
@@ -116,6 +118,7 @@ class _Scan:
     """One event at a time, each found by a scan of the levels."""
 
     events_a_call = 2**22
+    tally = np.int64
 
     def __init__(
         self, counts: NDArray[np.int64], d: int, lam: float, replacement: bool, rng: Generator
@@ -142,6 +145,19 @@ class _Table(_Scan):
         return _look_up(bits, self.rng, self.counts, *self.rule, moved, at_top)
 
 
+class _Batches(_Scan):
+    """Many events at a time."""
+
+    tally = np.float64
+
+    @property
+    def events_a_call(self) -> int:
+        return int(1e5 * math.sqrt(self.counts[0]))
+
+    def advance(self, events: int, moved: NDArray[np.float64], at_top: NDArray[np.float64]) -> int:
+        return many.advance(self.rng, self.counts, *self.rule, events, moved, at_top)
+
+
 def _fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.int64]:
     """Return the counts nearest to the fixed point: s[i+1] = lam n beta(s[i]), rounded."""
     counts = [n]
@@ -151,53 +167,8 @@ def _fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArra
     return np.array(counts, dtype=np.int64)
 
 
-# Gauss-Legendre nodes and weights on [0, 1].
-_NODES, _WEIGHTS = ((x + 1) / 2 if i == 0 else x / 2 for i, x in enumerate(leggauss(10)))
-
-
 @njit(nogil=True)
-def all_among(s: int, n: int, d: int, replacement: bool) -> float:
-    """Return the probability that d chosen queues all lie among s given ones of n.
-
-    (s/n)**d with replacement; without, C(s, d) / C(n, d).
-    """
-    others = n - s
-    if s <= 0 or (d / n) * others > 800.0:  # exp(-800) is 0 in double precision
-        return 0.0
-    if replacement:
-        if d == 1:
-            return s / n
-        if d == 2:
-            return (s / n) * (s / n)
-        # log1p keeps the precision of the few other queues where nearly all are among the s.
-        return math.exp(d * math.log1p(-others / n))
-    if s < d:
-        return 0.0
-    # C(s, d) / C(n, d) is symmetric in d and n - s: the product of (m - j) / (n - j), j < k.
-    k = min(d, others)
-    m = n - max(d, others)
-    if k > 64 and m >= 2 * k:
-        # Euler and Maclaurin: the sum of log((m - j) / (n - j)) over j < k is its integral from
-        # -1/2 to k - 1/2, and corrections from the derivatives at both ends; what is left out is
-        # below 1e-12.
-        total = 0.0
-        for q in range(len(_NODES)):
-            total += _WEIGHTS[q] * math.log1p((m - n) / (n + 0.5 - k * _NODES[q]))
-        total *= k
-        for end, sign in ((0.5, 1.0), (0.5 - k, -1.0)):
-            p, q = 1.0 / (m + end), 1.0 / (n + end)
-            total += sign * ((q - p) / 24.0 - 7.0 * (q**3 - p**3) / 2880.0)
-        return math.exp(total)
-    product = 1.0
-    for j in range(k):
-        product *= (m - j) / (n - j)
-        if product == 0.0:
-            break
-    return product
-
-
-@njit(nogil=True)
-def _scan(rng, s, d, lam, replacement, events, moved, at_top):  # noqa: ANN001, ANN202
+def _scan(rng, s, d, lam, replacement, events, moved, at_top):
     """Make up to `events` steps in place and return how many: fewer if the room is used up."""
     n = s[0]
     top = len(s) - 1
@@ -250,7 +221,7 @@ def _scan(rng, s, d, lam, replacement, events, moved, at_top):  # noqa: ANN001, 
 
 
 @njit(nogil=True)
-def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):  # noqa: ANN001, ANN202
+def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):
     """Make one step for each entry of `bits` and return how many: fewer if the room is used up.
 
     The unit interval of the uniform that decides an event is cut into bins. As long as every count
@@ -295,7 +266,7 @@ def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):  # noqa: ANN001,
 
 
 @njit(nogil=True)
-def _outcome(uniform, s, n, top, d, arrival, replacement):  # noqa: ANN001, ANN202
+def _outcome(uniform, s, n, top, d, arrival, replacement):
     """Return the event of one uniform: 2 i if count i rises, 2 i + 1 if it falls, 0 if neither.
 
     Arrivals take [0, arrival); those that make count i rise [arrival beta(s[i]), arrival
@@ -314,7 +285,7 @@ def _outcome(uniform, s, n, top, d, arrival, replacement):  # noqa: ANN001, ANN2
 
 
 @njit(nogil=True)
-def _bands(s, n, top, d, arrival, replacement, low, high):  # noqa: ANN001, ANN202
+def _bands(s, n, top, d, arrival, replacement, low, high):
     """Choose the band [low, high] that each count may wander in; return log2 of the bins' number.
 
     The choice is for speed alone: the table is made anew as soon as a count leaves its band. A
@@ -342,7 +313,7 @@ def _bands(s, n, top, d, arrival, replacement, low, high):  # noqa: ANN001, ANN2
 
 
 @njit(nogil=True)
-def _make_table(table, low, high, n, top, d, arrival, replacement):  # noqa: ANN001, ANN202
+def _make_table(table, low, high, n, top, d, arrival, replacement):
     """Write into each bin the event that it means, or -1 where a boundary may lie in it."""
     bins = len(table)
     filled = 0

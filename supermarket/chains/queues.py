@@ -58,7 +58,7 @@ def simulate_queues(
     --------
     >>> from supermarket import simulate_queues
     >>> run, lengths = simulate_queues(n=100, d=2, lam=0.7, horizon=50, seed=1)
-    >>> run.final[1] == (lengths >= 1).sum()
+    >>> bool(run.final[1] == (lengths >= 1).sum())
     True
     """
     integer("n", n, 1, 10**9)
@@ -76,6 +76,7 @@ def simulate_queues(
 
 class _Queues:
     events_a_call = 2**21
+    tally = np.int64
 
     def __init__(
         self, lengths: NDArray[np.int64], d: int, lam: float, replacement: bool, rng: Generator
@@ -110,7 +111,7 @@ def _checked_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 @njit(nogil=True)
-def _advance(rng, x, order, s, d, lam, events, moved, at_top):  # noqa: ANN001, ANN202
+def _advance(rng, x, order, s, d, lam, events, moved, at_top):
     """Make up to `events` steps in place and return how many: fewer if the room is used up."""
     n = len(x)
     distinct = len(order) > 0

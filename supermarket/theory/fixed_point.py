@@ -43,7 +43,8 @@ def fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
     [1.0, 0.7, 0.343, 0.082354]
     """
     lam, exponents = _exponents(lam, d, levels)
-    return np.exp(exponents * math.log(lam))
+    with np.errstate(over="ignore"):
+        return np.exp(exponents * math.log(lam))
 
 
 def log_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
@@ -59,10 +60,11 @@ def log_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
     --------
     >>> from supermarket import log_fixed_point
     >>> float(log_fixed_point(0.7, 2, 20)[20].round(2))
-    -373995.23
+    -374000.43
     """
     lam, exponents = _exponents(lam, d, levels)
-    logs = exponents * math.log(lam)
+    with np.errstate(over="ignore"):
+        logs = exponents * math.log(lam)
     if not np.all(np.isfinite(logs)):
         deepest = int(np.flatnonzero(np.isfinite(logs))[-1])
         raise ParameterError(
@@ -76,7 +78,8 @@ def k_lambda_d(lam: float, d: int) -> int:
     """Return k = ceil(log(1/(1-lam)) / log d), the maximum queue length of Theorem 1.2.
 
     Computed in exact arithmetic as the smallest k with d**k >= 1/(1-lam), `lam` taken as the
-    decimal number that it prints as: a rounded logarithm would miss k = 1 at lam = 0.9, d = 10.
+    number itself or as the decimal that it prints as, whichever is smaller: so k = 1 at lam = 0.9,
+    d = 10, where a rounded logarithm gives 2, and k = 20 at lam = 1 - 2**-20, d = 2.
 
     Raises
     ------
@@ -91,7 +94,7 @@ def k_lambda_d(lam: float, d: int) -> int:
     """
     lam = arrival_rate(lam)
     d = integer("d", d, 2, EXACT_MAX)
-    spare = 1 - Fraction(repr(lam))
+    spare = 1 - min(Fraction(lam), Fraction(repr(lam)))
     k = 1
     while d**k * spare < 1:
         k += 1
@@ -212,11 +215,15 @@ def trajectory(
         padded[1:-1] = inner
         return lam * -np.diff(padded[:-1] ** d) + np.diff(padded[1:])
 
+    if times[-1] == 0:
+        return padded[np.newaxis, :-1].copy()
     solution = solve_ivp(
         slope,
         (0.0, times[-1]),
         padded[1:-1].copy(),
         method="LSODA",
+        lband=1,  # dv_k/dt depends on the neighbours of v_k alone
+        uband=1,
         t_eval=times,
         rtol=1e-9,
         atol=1e-12,

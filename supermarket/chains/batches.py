@@ -1,0 +1,256 @@
+"""The occupancy chain, many events at a time, exact in law.
+
+Give each count a band around its present value. While every count stays inside its band, an event
+whose uniform falls between the bands has one certain effect, wherever it stands among the events:
+it is *certain*. So draw how many certain events come before the next open one (geometric), how many
+of them are of each kind (multinomial), and add them up at once; then draw the open event inside the
+bands and apply it to the counts as they stand. The order of the certain events matters only if it
+could have led a count out of its band. That is ruled out when all rises, or all falls, of a count
+alone would not; otherwise, in about one batch of a million, the order is drawn too, the events are
+applied one by one up to the first that leaves a band, and the rest is dropped: whether to stop
+there is decided by the events up to there, so the law stays exact. The bands can be as narrow as
+they please; they cost an open event each time one falls into them.
+
+Arrivals and departures have a unit interval each, an arrival's cut at beta(s[i]), a departure's at
+s[i] / n, and positions inside a band are measured from its end, in whole queues for departures. So
+no precision is lost where n is far beyond 2**53.
+
+The idea is known for population protocols: P. Berenbrink, D. Hammer, D. Kaaser, U. Meyer,
+M. Penschuck and H. Tran, "Simulating population protocols in sub-constant time per interaction",
+ESA 2020.
+"""
+
+import math
+
+import numpy as np
+from numba import njit
+
+from supermarket.chains.sampling import all_among, log_all_among
+
+_OPEN_EVENTS = 1.5  # wanted in a batch; the time depends little on it
+_SPREAD = 6.0  # standard deviations of a count's rises that a band has room for
+
+
+@njit(nogil=True)
+def advance(rng, s, d, lam, replacement, events, moved, at_top) -> int:
+    """Make up to `events` steps in place and return how many: fewer if the room is used up.
+
+    See `measure.Chain.advance`; `moved` gets the mean over the orders of the certain events.
+    """
+    n = s[0]
+    arrival = lam / (1.0 + lam)
+    size = len(s) + 1
+    low, high = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    rare = np.zeros(size, dtype=np.bool_)
+    rises, falls, left = np.zeros(size), np.zeros(size), np.zeros(2 * size)
+    up, down = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
+    first, last = np.zeros(2 * size, dtype=np.int64), np.zeros(2 * size, dtype=np.int64)
+    weight = np.zeros(2 * size)
+    top = len(s) - 1
+    while s[top] == 0:
+        top -= 1
+    done, since = 0, 0
+    while done < events and top < len(s) - 2:
+        batch = _bands(s, n, top, d, arrival, replacement, low, high, rare)
+        arrivals, spans = _split(
+            low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight
+        )
+        certain = falls[0]
+        for i in range(1, top + 1):  # sums of positive terms: the smallest keeps its precision
+            certain += falls[i]
+            left[2 * i] = certain
+            certain += rises[i]
+            left[2 * i + 1] = certain
+        open_ = weight[:spans].sum()
+        stop = min(events, done + batch)
+        inside = True
+        while done < stop and inside:
+            # The certain events before the next open one, cut at the end of the batch.
+            count = stop - done
+            hit = certain <= 0.0
+            if hit:
+                count = 0
+            elif open_ > 0.0:
+                waiting = math.log(1.0 - rng.random()) / math.log1p(-open_ / (certain + open_))
+                if waiting < count:
+                    count, hit = int(waiting), True
+            _draw_kinds(rng, count, top, rises, falls, left, up, down)
+            for i in range(1, top + 1):
+                inside = inside and s[i] + up[i] <= high[i] and s[i] - down[i] >= low[i]
+            if inside:
+                middle = done + (count + 1) / 2.0
+                for i in range(1, top + 1):
+                    s[i] += up[i] - down[i]
+                    moved[i] += (up[i] - down[i]) * middle
+                done += count
+            else:
+                done, inside = _in_order(rng, s, top, done, count, up, down, low, high, moved)
+            if hit and inside:
+                done += 1
+                i, change = _open_event(
+                    rng, s, d, replacement, low, high, arrivals, first, last, weight, spans
+                )
+                if i > 0:
+                    s[i] += change
+                    moved[i] += change * done
+                    inside = low[i] <= s[i] and s[i] <= high[i]
+                    if i > top or s[top] == 0:
+                        at_top[top] += done - since
+                        since = done
+                        top += change
+    at_top[top] += done - since
+    return done
+
+
+@njit(nogil=True)
+def _bands(s, n, top, d, arrival, replacement, low, high, rare):
+    """Choose the bands, and return the number of events they are meant for.
+
+    A count that rises with probability r an event and sits at a boundary of slope c in the unit
+    interval, r and c summed over all, gives a batch of m events a share 2 c r m / n of open ones.
+    The best m is the one in which about one event is open. A count that would hardly move in a
+    batch is `rare`: all events that change it are open, which is cheaper than a band.
+    """
+    low[0] = high[0] = n
+    low[top + 1] = high[top + 1] = 0
+    rare[0], rare[top + 1] = False, True
+    beta_below, work = 1.0, 0.0
+    for i in range(1, top + 1):
+        beta = all_among(s[i], n, d, replacement)
+        touched = arrival * (beta_below - beta) + (1.0 - arrival) * (s[i] - s[i + 1]) / n
+        work += touched * (arrival * d * beta * (n / s[i]) + 1.0 - arrival)
+        beta_below = beta
+    batch = max(16.0, min(math.sqrt(_OPEN_EVENTS * n / max(work, 1e-12)), 1e15))
+    beta_below = 1.0
+    for i in range(1, top + 1):
+        log_ratio = log_all_among(s[i], s[i - 1], d, replacement)
+        rise = batch * arrival * beta_below * -math.expm1(log_ratio)
+        fall = batch * (1.0 - arrival) * (s[i] - s[i + 1]) / n
+        beta_below *= math.exp(log_ratio)
+        rare[i] = i == top or rise + fall < 4.0
+        if rare[i]:
+            rise = fall = 0.0
+        high[i] = s[i] + min(int(rise + _SPREAD * math.sqrt(rise)) + 8, n - s[i])
+        low[i] = max(s[i] - int(fall + _SPREAD * math.sqrt(fall)) - 8, 1)
+    return int(batch)
+
+
+@njit(nogil=True)
+def _split(
+    low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight
+):  # fmt: skip
+    """Cut both unit intervals into certain and open spans.
+
+    An open span reaches from boundary `first` to boundary `last` > `first` or equal, bands
+    included; boundary i is where counts i and i + 1 meet, 0 the upper end, top + 1 the lower one.
+    Returns the number of spans among arrivals, and of all spans; their weights, and those of the
+    certain events, are probabilities of one event.
+    """
+    spans, arrivals = 0, 0
+    for departures in range(2):
+        i = 0
+        while i <= top + 1:
+            # Boundaries i..j hang together: no certain event has room between two neighbours.
+            j = i
+            while j <= top and (high[j + 1] >= low[j] or rare[j if departures else j + 1]):
+                j += 1
+            for inner in range(i, min(j, top + 1)):
+                if departures:
+                    falls[inner] = 0.0
+                else:
+                    rises[inner + 1] = 0.0
+            if departures:
+                width = (1.0 - arrival) * ((high[i] - low[j]) / n)
+            else:
+                width = arrival * _gap(low[j], high[i], n, d, replacement)
+            if width > 0.0:
+                first[spans], last[spans], weight[spans] = i, j, width
+                spans += 1
+            if j <= top and departures:
+                falls[j] = (1.0 - arrival) * ((low[j] - high[j + 1]) / n)
+            elif j <= top:
+                rises[j + 1] = arrival * _gap(high[j + 1], low[j], n, d, replacement)
+            i = j + 1
+        if not departures:
+            arrivals = spans
+    return arrivals, spans
+
+
+@njit(nogil=True)
+def _gap(below, above, n, d, replacement):
+    """Return beta(above) - beta(below), precise where the two are close."""
+    if above <= 0:
+        return 0.0
+    outer = all_among(above, n, d, replacement)
+    return outer * -math.expm1(log_all_among(below, above, d, replacement))
+
+
+@njit(nogil=True)
+def _draw_kinds(rng, count, top, rises, falls, left, up, down):
+    """Draw how many of `count` certain events make each count rise or fall: a multinomial."""
+    for i in range(top, 0, -1):
+        up[i] = down[i] = 0
+        if rises[i] > 0.0 and count > 0:
+            up[i] = rng.binomial(count, min(rises[i] / left[2 * i + 1], 1.0))
+            count -= up[i]
+        if falls[i] > 0.0 and count > 0:
+            down[i] = rng.binomial(count, min(falls[i] / left[2 * i], 1.0))
+            count -= down[i]
+    up[0] = count  # departures from empty queues, which change nothing
+
+
+@njit(nogil=True)
+def _in_order(rng, s, top, done, count, up, down, low, high, moved):
+    """Apply certain events in a random order up to the first that leaves a band.
+
+    Returns the number of steps done, and whether all counts are still inside their bands.
+    """
+    while count > 0:
+        pick = rng.random() * count
+        count -= 1
+        done += 1
+        for i in range(top + 1):
+            pick -= up[i]
+            if pick < 0:
+                up[i] -= 1
+                if i > 0:
+                    s[i] += 1
+                    moved[i] += done
+                    if s[i] > high[i]:
+                        return done, False
+                break
+            pick -= down[i] if i > 0 else 0
+            if pick < 0:
+                down[i] -= 1
+                s[i] -= 1
+                moved[i] -= done
+                if s[i] < low[i]:
+                    return done, False
+                break
+    return done, True
+
+
+@njit(nogil=True)
+def _open_event(
+    rng, s, d, replacement, low, high, arrivals, first, last, weight, spans
+):  # fmt: skip
+    """Draw one open event; return the count it moves, 0 for none, and its sign."""
+    pick = rng.random() * weight[:spans].sum()
+    span = 0
+    while span < spans - 1 and pick >= weight[span]:
+        pick -= weight[span]
+        span += 1
+    j = last[span]
+    above = high[first[span]]
+    if span < arrivals:
+        # The uniform is beta(above) (1 - t), with t up to what the span takes away.
+        t = rng.random() * -math.expm1(log_all_among(low[j], above, d, replacement))
+        i = max(first[span], 1)
+        while i <= j and t > -math.expm1(log_all_among(s[i], above, d, replacement)):
+            i += 1
+        return i, 1
+    v = low[j] + int(rng.random() * (above - low[j]))
+    i = first[span]
+    while i <= j and s[i] > v:
+        i += 1
+    return max(i - 1, 0), -1

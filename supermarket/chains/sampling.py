@@ -1,0 +1,56 @@
+"""Which queues an arrival looks at: the chance that all of them lie among some."""
+
+import math
+
+import numpy as np
+from numba import njit
+from numpy.polynomial.legendre import leggauss
+
+# Gauss-Legendre nodes and weights on [0, 1].
+_NODES, _WEIGHTS = ((x + 1) / 2 if i == 0 else x / 2 for i, x in enumerate(leggauss(10)))
+
+
+@njit(nogil=True)
+def all_among(s: int, n: int, d: int, replacement: bool) -> float:
+    """Return the probability that d chosen queues all lie among s given ones of n.
+
+    (s/n)**d with replacement; without, C(s, d) / C(n, d).
+    """
+    if replacement:
+        if d == 1:
+            return s / n
+        if d == 2:
+            return (s / n) * (s / n)
+    if s <= 0 or (d / n) * (n - s) > 800.0:  # exp(-800) is 0 in double precision
+        return 0.0
+    return math.exp(log_all_among(s, n, d, replacement))
+
+
+@njit(nogil=True)
+def log_all_among(s: int, n: int, d: int, replacement: bool) -> float:
+    """Return the logarithm of `all_among`, precise also where nearly all queues are among the s."""
+    others = n - s
+    if s <= 0 or (not replacement and s < d):
+        return -np.inf
+    if replacement:
+        return d * math.log1p(-others / n)
+    # C(s, d) / C(n, d) is symmetric in d and n - s: the product of (m - j) / (n - j), j < k.
+    k = min(d, others)
+    m = n - max(d, others)
+    total = 0.0
+    if k > 64 and m >= 2 * k:
+        # Euler and Maclaurin: the sum of log((m - j) / (n - j)) over j < k is its integral from
+        # -1/2 to k - 1/2, and corrections from the derivatives at both ends; what is left out is
+        # below 1e-12.
+        for q in range(len(_NODES)):
+            total += _WEIGHTS[q] * math.log1p((m - n) / (n + 0.5 - k * _NODES[q]))
+        total *= k
+        for end, sign in ((0.5, 1.0), (0.5 - k, -1.0)):
+            p, q = 1.0 / (m + end), 1.0 / (n + end)
+            total += sign * ((q - p) / 24.0 - 7.0 * (q**3 - p**3) / 2880.0)
+        return total
+    for j in range(k):
+        total += math.log1p((m - n) / (n - j))
+        if total < -800.0:
+            break
+    return total
