@@ -27,12 +27,15 @@ from numba import njit
 
 from supermarket.chains.sampling import all_among, log_all_among
 
-_OPEN_EVENTS = 1.5  # wanted in a batch; the time depends little on it
-_SPREAD = 6.0  # standard deviations of a count's rises that a band has room for
+# How wide the bands are, for speed alone: room for a batch's mean number of rises, or falls,
+# of the count, SPREAD standard deviations more, and MARGIN. A batch has about OPEN open events.
+OPEN, SPREAD, MARGIN = 1.5, 6.0, 8
 
 
 @njit(nogil=True)
-def advance(rng, s, d, lam, replacement, events, moved, at_top) -> int:
+def advance(
+    rng, s, d, lam, replacement, events, moved, at_top, wanted=OPEN, spread=SPREAD, margin=MARGIN
+) -> int:
     """Make up to `events` steps in place and return how many: fewer if the room is used up.
 
     See `measure.Chain.advance`; `moved` gets the mean over the orders of the certain events.
@@ -51,7 +54,7 @@ def advance(rng, s, d, lam, replacement, events, moved, at_top) -> int:
         top -= 1
     done, since = 0, 0
     while done < events and top < len(s) - 2:
-        batch = _bands(s, n, top, d, arrival, replacement, low, high, rare)
+        batch = _bands(s, n, top, d, arrival, replacement, low, high, rare, wanted, spread, margin)
         arrivals, spans = _split(
             low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight
         )
@@ -94,16 +97,16 @@ def advance(rng, s, d, lam, replacement, events, moved, at_top) -> int:
                     s[i] += change
                     moved[i] += change * done
                     inside = low[i] <= s[i] and s[i] <= high[i]
-                    if i > top or s[top] == 0:
-                        at_top[top] += done - since
-                        since = done
-                        top += change
+            if not inside and (s[top] == 0 or s[top + 1] > 0):
+                at_top[top] += done - since
+                since = done
+                top += 1 if s[top + 1] > 0 else -1
     at_top[top] += done - since
     return done
 
 
 @njit(nogil=True)
-def _bands(s, n, top, d, arrival, replacement, low, high, rare):
+def _bands(s, n, top, d, arrival, replacement, low, high, rare, wanted, spread, margin):
     """Choose the bands, and return the number of events they are meant for.
 
     A count that rises with probability r an event and sits at a boundary of slope c in the unit
@@ -120,18 +123,18 @@ def _bands(s, n, top, d, arrival, replacement, low, high, rare):
         touched = arrival * (beta_below - beta) + (1.0 - arrival) * (s[i] - s[i + 1]) / n
         work += touched * (arrival * d * beta * (n / s[i]) + 1.0 - arrival)
         beta_below = beta
-    batch = max(16.0, min(math.sqrt(_OPEN_EVENTS * n / max(work, 1e-12)), 1e15))
+    batch = max(16.0, min(math.sqrt(wanted * n / max(work, 1e-12)), 1e15))
     beta_below = 1.0
     for i in range(1, top + 1):
         log_ratio = log_all_among(s[i], s[i - 1], d, replacement)
         rise = batch * arrival * beta_below * -math.expm1(log_ratio)
         fall = batch * (1.0 - arrival) * (s[i] - s[i + 1]) / n
         beta_below *= math.exp(log_ratio)
-        rare[i] = i == top or rise + fall < 4.0
+        rare[i] = rise + fall < 4.0
         if rare[i]:
             rise = fall = 0.0
-        high[i] = s[i] + min(int(rise + _SPREAD * math.sqrt(rise)) + 8, n - s[i])
-        low[i] = max(s[i] - int(fall + _SPREAD * math.sqrt(fall)) - 8, 1)
+        high[i] = s[i] + min(int(rise + spread * math.sqrt(rise)) + margin, n - s[i])
+        low[i] = max(s[i] - int(fall + spread * math.sqrt(fall)) - margin, 1)
     return int(batch)
 
 
