@@ -78,9 +78,7 @@ def advance(
                 if waiting < count:
                     count, hit = int(waiting), True
             _draw_kinds(rng, count, top, rises, falls, left, up, down)
-            for i in range(1, top + 1):
-                inside = inside and s[i] + up[i] <= high[i] and s[i] - down[i] >= low[i]
-            if inside:
+            if _any_order(s, top, up, down, low, high):
                 middle = done + (count + 1) / 2.0
                 for i in range(1, top + 1):
                     s[i] += up[i] - down[i]
@@ -200,6 +198,15 @@ def _draw_kinds(rng, count, top, rises, falls, left, up, down):
             down[i] = rng.binomial(count, min(falls[i] / left[2 * i], 1.0))
             count -= down[i]
     up[0] = count  # departures from empty queues, which change nothing
+
+
+@njit(nogil=True)
+def _any_order(s, top, up, down, low, high):
+    """Tell whether no order of these certain events leads a count out of its band on the way."""
+    for i in range(1, top + 1):
+        if s[i] + up[i] > high[i] or s[i] - down[i] < low[i]:
+            return False
+    return True
 
 
 @njit(nogil=True)

@@ -118,6 +118,11 @@ class Simulation:
         share = self.batch_profiles[:, length] - self.batch_profiles[:, length + 1]
         return batch_interval(share, confidence, among=among)
 
+    def mean_max_queue_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
+        """Return the batch-means interval for the mean over time of the maximum queue length."""
+        lengths = np.arange(self.batch_max_queue.shape[1])
+        return batch_interval(self.batch_max_queue @ lengths, confidence, among=among)
+
     def max_queue_range(self, share: float = 0.98) -> Interval:
         """Return the lengths that the maximum takes for this share of the time, and its median.
 

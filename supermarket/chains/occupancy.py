@@ -34,7 +34,7 @@ def simulate(
     replacement: bool = True,
     time_unit: str = "service",
     engine: str = "auto",
-    max_events: float = 1e11,
+    max_events: float = 1e14,
 ) -> Simulation:
     """Simulate the supermarket model exactly, by the counts of queues of each length.
 
@@ -100,7 +100,7 @@ def simulate(
     )
     engine = str(choice("engine", engine, ("auto", "scan", "table", "batches")))
     if engine == "auto":
-        engine = "table" if todo.n >= 1000 else "scan"
+        engine = "scan" if todo.n < 1000 else "table" if todo.n < 10**7 else "batches"
     rng = np.random.default_rng(todo.seed)
     if isinstance(start, str) and start == "fixed point":
         counts, named = _fixed_point_counts(todo.n, todo.d, todo.lam, todo.replacement), start

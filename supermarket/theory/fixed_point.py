@@ -130,6 +130,41 @@ def max_queue_hypothesis(n: int, lam: float, d: int) -> int:
     return k
 
 
+def max_queue_law_one_choice(n: int, lam: float) -> NDArray[np.float64]:
+    """Return the exact equilibrium law of the maximum of n queues with one choice.
+
+    With d = 1 the queues are independent M/M/1 queues: P(max <= m) = (1 - lam**(m + 1)) ** n.
+
+    Parameters
+    ----------
+    n : int
+        Number of queues, at least 1.
+    lam : float
+        Arrival rate per queue, in (0, 1).
+
+    Returns
+    -------
+    ndarray of float64, shape (levels,)
+        P(max = 0), P(max = 1), ..., up to where less than 1e-18 is left.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.theory.fixed_point import max_queue_law_one_choice
+    >>> max_queue_law_one_choice(2, 0.5)[:3].tolist()
+    [0.25, 0.3125, 0.203125]
+    """
+    n = integer("n", n, 1)
+    lam = arrival_rate(lam)
+    levels = int((math.log(n) + 42) / -math.log(lam)) + 1
+    at_most = np.exp(n * np.log1p(-(lam ** np.arange(1.0, levels + 1))))
+    return np.diff(at_most, prepend=0.0)
+
+
 def mean_queue(lam: float, d: int) -> float:
     """Return the mean number of jobs a queue at the fixed point, the sum of pi(k) over k >= 1.
 

@@ -209,6 +209,18 @@ def test_same_paths_in_law_as_one_event_at_a_time(n, d, lam, replacement, bands)
         assert np.abs((one - other) / scale).max() < Z * 2 * math.sqrt(2 / replicas)
 
 
+@pytest.mark.parametrize(
+    ("rises", "falls", "whatever_the_order"),
+    [(2, 1, True), (0, 0, True), (3, 1, False), (3, 3, False), (0, 2, False), (2, 2, False)],
+)
+def test_the_order_does_not_matter_only_if_rises_alone_and_falls_alone_stay_inside(
+    rises, falls, whatever_the_order
+):
+    s, low, high = np.array([10, 5, 0]), np.array([10, 4, 0]), np.array([10, 7, 0])
+    up, down = np.array([0, rises, 0]), np.array([0, falls, 0])
+    assert batches._any_order(s, 1, up, down, low, high) == whatever_the_order
+
+
 def test_order_of_certain_events_stops_at_the_first_exit():
     """Three rises and two falls of one count with room for one step: stops where it leaves."""
     ends = set()
@@ -221,6 +233,7 @@ def test_order_of_certain_events_stops_at_the_first_exit():
             np.random.default_rng(seed), s, 1, 100, 9, up, down, low, high, moved
         )
         assert inside == (4 <= s[1] <= 6)
+        assert 3 <= s[1] <= 7
         assert 5 + (3 - up[1]) - (2 - down[1]) == s[1]
         assert done - 100 == (4 - up[0]) + (3 - up[1]) + (2 - down[1])
         assert not inside or done == 109
