@@ -20,6 +20,7 @@ from benchmarks.memory import growth
 from benchmarks.others import HORIZONS, OTHERS, installed
 from benchmarks.twins import FLAGS, Compiler, Twins, find_compiler
 from supermarket import fixed_point, simulate, simulate_queues
+from supermarket.chains import ranks
 from supermarket.statistics import Interval, batch_interval
 
 Steps = Callable[[int], object]  # makes so many steps of a chain
@@ -32,7 +33,7 @@ OTHERS_CASE: Case = (2, 0.9, 100)
 MOST_QUEUES = 10**7  # the labelled chain holds every queue in memory
 MOST_STEPS = 5 * 10**10
 PLAIN, TABLE = "C plain", "C table"
-ENGINES = ("scan", "table")
+ENGINES = ("scan", "table", "ranks")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -83,7 +84,7 @@ def runs(twins: Twins | None, d: int, lam: float, n: int) -> dict[str, Steps]:
         )
 
     ready = {} if twins is None else {PLAIN: twin("plain"), TABLE: twin("table")}
-    ready |= {name: engine(name) for name in ENGINES}
+    ready |= {name: engine(name) for name in ENGINES if name != "ranks" or n <= ranks.MOST}
     if n <= MOST_QUEUES:
         counts = np.rint(profile * n).astype(np.int64)
         lengths = np.repeat(np.arange(len(counts)), -np.diff(counts, append=0))

@@ -90,15 +90,17 @@ static inline double all_among(int64_t s, double n, int64_t d) {
     return exp((double)d * log1p(-others / n));
 }
 
-static int outcome(double uniform, const int64_t *s, double n, int64_t top, int64_t d,
-                   double arrival) {
-    int64_t i = top;
+/* `only`: the level whose boundary alone has to be compared, or 0 for all. */
+static int outcome(double uniform, int64_t only, const int64_t *low, const int64_t *place, double n,
+                   int64_t top, int64_t d, double arrival) {
+    int64_t i = only > 0 ? only : top;
+    const int64_t last = only > 0 ? only : 1;
     if (uniform < arrival) {
-        while (i > 0 && arrival * all_among(s[i], n, d) <= uniform) i--;
+        while (i >= last && uniform >= arrival * all_among(low[i] + (place[i] >> 40), n, d)) i--;
         return (int)(2 * (i + 1));
     }
     const double v = (uniform - arrival) / (1.0 - arrival) * n;
-    while (i > 0 && (double)s[i] <= v) i--;
+    while (i >= last && (double)(low[i] + (place[i] >> 40)) <= v) i--;
     return i > 0 ? (int)(2 * i + 1) : 0;
 }
 
@@ -113,42 +115,46 @@ static int choose_bands(const int64_t *s, double n, int64_t top, int64_t d, doub
         wandering += sqrt(touched[i]) * slope;
         beta_below = beta;
     }
-    const double rounds = fmin(fmax(pow(30.0 * n / wandering, 2.0 / 3.0), 16.0), 1e10);
+    const double rounds = fmin(fmax(pow(15.0 * n / wandering, 2.0 / 3.0), 16.0), 1e10);
     for (int64_t i = 1; i <= top; i++) {
-        const int64_t half = (int64_t)(2.5 * sqrt(touched[i] * rounds)) + 1;
+        const int64_t half = (int64_t)(2.0 * sqrt(touched[i] * rounds)) + 1;
         low[i] = s[i] - half > 1 ? s[i] - half : 1;
         high[i] = (double)(s[i] + half) < n ? s[i] + half : (int64_t)n;
     }
     int width = 6;
-    while (width < 14 && ldexp(1.0, 2 * width) < 100.0 * (double)(top + 1) * rounds) width++;
+    while (width < 14 && ldexp(1.0, 2 * width) < 400.0 * (double)(top + 1) * rounds) width++;
     return width;
 }
 
 static void make_table(int16_t *table, int bins, const int64_t *low, const int64_t *high, double n,
                        int64_t top, int64_t d, double arrival) {
     int filled = 0;
-    for (int64_t j = 0; j < 2 * top + 2; j++) {
+    for (int64_t j = 0; j < 2 * top + 1; j++) {
+        int64_t i;
         double left, right;
         int event;
         if (j < top) {
-            const int64_t i = top - j;
+            i = top - j;
             left = arrival * all_among(low[i], n, d);
             right = arrival * all_among(high[i], n, d);
             event = (int)(2 * (i + 1));
         } else if (j == top) {
+            i = 0;
             left = right = arrival;
             event = 2;
         } else {
-            const int64_t i = 2 * top + 1 - j;
-            left = i > 0 ? arrival + (1.0 - arrival) * (double)low[i] / n : 1.0;
-            right = i > 0 ? arrival + (1.0 - arrival) * (double)high[i] / n : 1.0;
-            event = i > 0 ? (int)(2 * i + 1) : 0;
+            i = 2 * top + 1 - j;
+            left = arrival + (1.0 - arrival) * (double)low[i] / n;
+            right = arrival + (1.0 - arrival) * (double)high[i] / n;
+            event = (int)(2 * i + 1);
         }
-        const int first = (int)fmin(fmax(left * bins - 1e-6, 0.0), bins);
+        const int first = (int)fmax(left * bins - 1e-6, 0.0);
         const int last = (int)fmin(right * bins + 1e-6 + 1.0, bins);
+        for (int k = first; k < filled; k++) table[k] = -1;
         while (filled < first) table[filled++] = (int16_t)event;
-        while (filled < last) table[filled++] = -1;
+        while (filled < last) table[filled++] = (int16_t)(-1 - i);
     }
+    while (filled < bins) table[filled++] = 0;
 }
 
 /* bits: room for events + 3 words of 16 bits. */
@@ -159,30 +165,37 @@ int64_t table(uint64_t words[4], int64_t *s, int64_t levels, int64_t d, double l
         uint64_t word = next_word(&rng);
         for (int j = 0; j < 4; j++, word >>= 16) bits[k + j] = (uint16_t)word;
     }
-    const int64_t whole = s[0];
-    const double n = (double)whole, arrival = lam / (1.0 + lam);
-    int64_t low[levels], high[levels], top = levels - 1, since = 0, done = 0;
+    const int64_t one = (int64_t)1 << 40;
+    const double n = (double)s[0], arrival = lam / (1.0 + lam);
+    int64_t low[levels], high[levels], place[levels], limit[levels];
+    int64_t top = levels - 1, since = 0, done = 0;
     int16_t meaning[1 << 14];
     while (s[top] == 0) top--;
-    low[0] = 0, high[0] = INT64_MAX, s[0] = 0;
+    place[0] = 0, limit[0] = one << 22;
     while (done < events && top < levels - 2) {
         low[top + 1] = high[top + 1] = 0;
         const int width = choose_bands(s, n, top, d, arrival, low, high);
         const int shift = 16 - width, bins = 1 << width;
         make_table(meaning, bins, low, high, n, top, d, arrival);
+        for (int64_t i = 1; i <= top + 1; i++) {
+            place[i] = (s[i] - low[i]) * one + one / 2;
+            limit[i] = (high[i] - low[i] + 1) * one;
+        }
         int64_t i;
         do {
             const int bin = bits[done++] >> shift;
             int event = meaning[bin];
             if (event < 0) {
                 const double uniform = (bin + next_uniform(&rng)) / bins;
-                event = outcome(uniform, s, n, top, d, arrival);
+                event = outcome(uniform, -1 - event, low, place, n, top, d, arrival);
             }
             i = event >> 1;
-            const int64_t change = 1 - 2 * (event & 1);
-            s[i] += change;
-            moved[i] += change * done;
-        } while (low[i] <= s[i] && s[i] <= high[i] && done < events);
+            place[i] += event & 1 ? -one - done : one + done;
+        } while (0 <= place[i] && place[i] < limit[i] && done < events);
+        for (i = 1; i <= top + 1; i++) {
+            s[i] = low[i] + (place[i] >> 40);
+            moved[i] += (place[i] & (one - 1)) - one / 2;
+        }
         if (s[top] == 0 || s[top + 1] > 0) {
             at_top[top] += done - since;
             since = done;
@@ -190,7 +203,6 @@ int64_t table(uint64_t words[4], int64_t *s, int64_t levels, int64_t d, double l
         }
     }
     at_top[top] += done - since;
-    s[0] = whole, moved[0] = 0;
     store(&rng, words);
     return done;
 }

@@ -18,6 +18,7 @@ _HOME = {
     "mean_queue": "theory.fixed_point",
     "mean_sojourn": "theory.fixed_point",
     "trajectory": "theory.fixed_point",
+    "refined_mean_field": "theory.refined_mean_field",
     "cavity": "theory.cavity",
     "simulate": "chains.occupancy",
     "simulate_queues": "chains.queues",

@@ -9,6 +9,8 @@ import numpy as np
 
 # A uniform double has 53 bits: beyond, a queue picked as int(uniform * n) would miss some queues.
 EXACT_MAX = 2**53
+# Counts are int64; this leaves room for sums of two of them.
+MOST_QUEUES = 4 * 10**18
 
 Check = Callable[[str, object], object]  # (name, value) -> the value, cleaned
 

@@ -203,10 +203,10 @@ def _draw_kinds(rng, count, top, rises, falls, left, up, down):
 @njit(nogil=True)
 def _any_order(s, top, up, down, low, high):
     """Tell whether no order of these certain events leads a count out of its band on the way."""
+    inside = True
     for i in range(1, top + 1):
-        if s[i] + up[i] > high[i] or s[i] - down[i] < low[i]:
-            return False
-    return True
+        inside = inside and s[i] + up[i] <= high[i] and s[i] - down[i] >= low[i]
+    return inside
 
 
 @njit(nogil=True)

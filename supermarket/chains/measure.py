@@ -6,7 +6,8 @@ in an interval, its N + 1 holding times have the same law, so each state is weig
 the mean over the holding times given the path, with the same expectation and less noise.
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Protocol
@@ -164,11 +165,13 @@ def plan(
     batches: int,
     replacement: bool,
     time_unit: str,
-    max_events: float,
+    max_hours: float,
+    nanoseconds: Callable[[int], float] = lambda n: 40.0,
+    most: int = EXACT_MAX,
 ) -> Plan:
     """Check a run's parameters; the sentences name what is allowed (see `supermarket.simulate`)."""
-    n = integer("n", n, 1, EXACT_MAX)
-    d = integer("d", d, 1, EXACT_MAX)
+    n = integer("n", n, 1, most)
+    d = integer("d", d, 1, most)
     lam = arrival_rate(lam)
     replacement = bool(choice("replacement", replacement, (True, False)))
     time_unit = str(choice("time_unit", time_unit, ("service", "steps")))
@@ -192,11 +195,13 @@ def plan(
     if np.any(np.diff(moments) < 0):
         raise ParameterError("times must not decrease: sort them.")
     per_unit = n * (1 + lam) if time_unit == "service" else 1.0
+    max_hours = real("max_hours", max_hours, 0.0, open_low=True)
     events = (horizon + warmup) * per_unit
-    if events > max_events:
+    hours = events * nanoseconds(n) * 1e-9 / 3600
+    if hours > max_hours:
         raise ParameterError(
-            f"about {events:.2g} events are asked for, some {events * 4e-8 / 3600:.2g} hours: "
-            f"shorten the horizon ({horizon:g}), or pass max_events={events * 1.1:.1e} to go ahead."
+            f"about {events:.2g} events are asked for, which takes some {hours:.2g} hours: "
+            f"shorten the horizon ({horizon:g}), or pass max_hours={hours * 1.1:.2g} to go ahead."
         )
     if not isinstance(seed, SeedSequence):
         seed = SeedSequence(integer("seed", seed, 0))
@@ -274,7 +279,7 @@ def measure(
         profile=weights @ batch_profiles,
         max_queue={int(m): float(law[m]) for m in np.flatnonzero(law)},
         times=todo.times,
-        path=_stack(path, levels).astype(np.int64),
+        path=_stack(path, levels, np.int64),
         events=clock.events,
         batch_profiles=batch_profiles,
         batch_max_queue=batch_tops,
@@ -306,7 +311,7 @@ class _Clock:
         """Go on for `length` units of time; return the mean profile and the law of the maximum."""
         todo, chain = self.todo, self.chain
         in_steps = todo.time_unit == "steps"
-        events = int(length) if in_steps else self.rng.poisson(length * todo.n * (1 + todo.lam))
+        events = int(length) if in_steps else self._arrivals_and_departures(length)
         summed, at_top, left = np.zeros(1), np.zeros(1), events
         while left > 0:
             moved = np.zeros(len(chain.counts), dtype=chain.tally)
@@ -326,6 +331,12 @@ class _Clock:
             states += 1
         return summed / (todo.n * states), at_top / states
 
+    def _arrivals_and_departures(self, length: float) -> int:
+        """Draw the number of events in `length` units of time, in parts that a double counts."""
+        mean = length * self.todo.n * (1 + self.todo.lam)
+        parts = math.ceil(mean / EXACT_MAX)
+        return sum(int(self.rng.poisson(mean / parts)) for _ in range(parts))
+
 
 def _top(counts: NDArray[np.int64]) -> int:
     return int(np.flatnonzero(counts)[-1])
@@ -339,9 +350,9 @@ def _add(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     return total
 
 
-def _stack(rows: Sequence[NDArray], levels: int) -> NDArray:
+def _stack(rows: Sequence[NDArray], levels: int, dtype: type = np.float64) -> NDArray:
     """Return rows of different lengths as one array, each continued by zeros."""
-    stacked = np.zeros((len(rows), levels))
+    stacked = np.zeros((len(rows), levels), dtype=dtype)
     for row, values in zip(stacked, rows, strict=True):
         row[: len(values)] = values
     return stacked

@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains import batches as many
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
+from supermarket.chains.ranks import FAST, Ranks
 from supermarket.chains.sampling import all_among
-from supermarket.validation import choice
+from supermarket.validation import EXACT_MAX, MOST_QUEUES, choice
 
 
 def simulate(
@@ -34,14 +35,14 @@ def simulate(
     replacement: bool = True,
     time_unit: str = "service",
     engine: str = "auto",
-    max_events: float = 1e14,
+    max_hours: float = 1.0,
 ) -> Simulation:
     """Simulate the supermarket model exactly, by the counts of queues of each length.
 
     Parameters
     ----------
     n : int
-        Number of queues, from 1 to 2**53.
+        Number of queues, from 1 to 4e18.
     d : int
         Number of queues that an arrival looks at, at least 1.
     lam : float
@@ -65,12 +66,15 @@ def simulate(
         [2]_).
     time_unit : {"service", "steps"}
         Mean service times (n (1 + lam) events on average each), or steps of the chain of [1]_.
-    engine : {"auto", "scan", "table"}
-        How the next event is found; both have the same law and different streams. "scan" compares
-        the uniform with level after level, "table" finds most events by one look into a guide
-        table. "auto" takes the table from n = 1000 on.
-    max_events : float
-        Longer runs than this are refused before they start.
+    engine : {"auto", "scan", "table", "ranks", "batches"}
+        How events are found; all have the same law and different streams. "scan" compares the
+        uniform with level after level, "table" finds most events by one look into a guide table,
+        both up to n = 2**53; "ranks" finds every event by one look into an alias table, up to
+        n = 10**6 (see `supermarket.chains.ranks`); "batches" makes many events at a time, some
+        sqrt(n), up to n = 4e18 (see `supermarket.chains.batches`). "auto" takes what is fastest at
+        this n.
+    max_hours : float
+        A run that would take longer than about this is refused before it starts.
 
     Returns
     -------
@@ -79,7 +83,7 @@ def simulate(
     Raises
     ------
     ParameterError
-        If a parameter is not allowed, or the run would be longer than `max_events`.
+        If a parameter is not allowed, or the run would take longer than `max_hours`.
 
     References
     ----------
@@ -95,12 +99,13 @@ def simulate(
     >>> bool(abs(run.profile[2] - fixed_point(0.7, 2, 2)[2]) < 0.01)
     True
     """
+    engine = str(choice("engine", engine, ("auto", *_ENGINES)))
     todo = plan(
-        n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_events
-    )
-    engine = str(choice("engine", engine, ("auto", "scan", "table", "batches")))
-    if engine == "auto":
-        engine = "scan" if todo.n < 1000 else "table" if todo.n < 10**7 else "batches"
+        n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_hours,
+        nanoseconds=lambda n: _NANOSECONDS[_pick(engine, n, d)](n),
+        most=MOST_QUEUES if engine in ("auto", "batches") else EXACT_MAX,
+    )  # fmt: skip
+    engine = _pick(engine, todo.n, todo.d)
     rng = np.random.default_rng(todo.seed)
     if isinstance(start, str) and start == "fixed point":
         counts, named = _fixed_point_counts(todo.n, todo.d, todo.lam, todo.replacement), start
@@ -108,9 +113,7 @@ def simulate(
         counts, named = np.array([todo.n], dtype=np.int64), start
     else:
         counts, named = given_counts(todo.n, start), "given"
-    chain = {"scan": _Scan, "table": _Table, "batches": _Batches}[engine](
-        with_room(counts), todo.d, todo.lam, todo.replacement, rng
-    )
+    chain = _ENGINES[engine](with_room(counts), todo.d, todo.lam, todo.replacement, rng)
     return measure(chain, f"occupancy, {engine}", named, todo, rng)
 
 
@@ -137,9 +140,11 @@ class _Scan:
 class _Table(_Scan):
     """One event at a time, most of them found by one look into a guide table."""
 
-    events_a_call = 2**18
+    events_a_call = 2**18  # less than 2**20, see `_look_up`
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
+        if len(self.counts) > 2**13:  # more levels than the table has numbers for
+            return super().advance(events, moved, at_top)
         # Sixteen random bits choose an event's bin; what the bin leaves open is drawn on demand.
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
         return _look_up(bits, self.rng, self.counts, *self.rule, moved, at_top)
@@ -156,6 +161,23 @@ class _Batches(_Scan):
 
     def advance(self, events: int, moved: NDArray[np.float64], at_top: NDArray[np.float64]) -> int:
         return many.advance(self.rng, self.counts, *self.rule, events, moved, at_top)
+
+
+_ENGINES = {"scan": _Scan, "table": _Table, "ranks": Ranks, "batches": _Batches}
+# Rough times of an event, to refuse what would take days.
+_NANOSECONDS = {
+    "scan": lambda n: 40.0,
+    "table": lambda n: 5.0 + 5e3 / n**0.5,
+    "ranks": lambda n: 6.0 + n / 1e4,
+    "batches": lambda n: 7e3 / n**0.5,
+}
+
+
+def _pick(engine: str, n: int, d: int) -> str:
+    """Return the engine that "auto" stands for: with one choice there are many levels."""
+    if engine != "auto":
+        return engine
+    return "ranks" if n <= FAST else "table" if n < (10**7 if d > 1 else 10**8) else "batches"
 
 
 def _fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.int64]:
@@ -232,54 +254,63 @@ def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):
     arrival = lam / (1.0 + lam)
     low, high = np.zeros(len(s), dtype=np.int64), np.zeros(len(s), dtype=np.int64)
     table = np.empty(2**14, dtype=np.int16)
+    # place[i] holds s[i] - low[i] in units of 2**40 and, below, 2**39 + what is to join moved[i]:
+    # an event is one addition. Entry 0, without limits, takes the events that change nothing.
+    place, limit = np.zeros(len(s), dtype=np.int64), np.full(len(s), 2**62)
     since, done = 0, 0
     top = len(s) - 1
     while s[top] == 0:
         top -= 1
-    # Entry 0 counts the events that change nothing, so that these need no branch.
-    low[0], high[0], s[0] = 0, np.iinfo(np.int64).max, 0
     while done < len(bits) and top < len(s) - 2:
         low[top + 1] = high[top + 1] = 0
         width = _bands(s, n, top, d, arrival, replacement, low, high)
         bins = 2**width
         _make_table(table[:bins], low, high, n, top, d, arrival, replacement)
-        shift = 16 - width
-        for step in range(done, len(bits)):
-            event = table[bits[step] >> shift]
+        for i in range(1, top + 2):
+            place[i] = ((s[i] - low[i]) << 40) + 2**39
+            limit[i] = (high[i] - low[i] + 1) << 40
+        shift = np.uint16(16 - width)
+        for step in range(done + 1, len(bits) + 1):
+            chosen = np.uint64(bits[step - 1] >> shift)  # unsigned: no test for an index below 0
+            event = np.int64(table[chosen])
             if event < 0:
-                uniform = ((bits[step] >> shift) + rng.random()) / bins
-                event = _outcome(uniform, s, n, top, d, arrival, replacement)
-            i = event >> 1
-            change = 1 - 2 * (event & 1)
-            s[i] += change
-            moved[i] += change * (step + 1)
-            if s[i] < low[i] or s[i] > high[i]:
+                uniform = (chosen + rng.random()) / bins
+                event = _outcome(uniform, -1 - event, low, place, n, top, d, arrival, replacement)
+            i = np.uint64(event >> 1)
+            place[i] += 2**40 + step if event & 1 == 0 else -(2**40) - step
+            if place[i] < 0 or place[i] >= limit[i]:
                 break
-        done = step + 1
+        done = step
+        for i in range(1, top + 2):
+            s[i] = low[i] + (place[i] >> 40)
+            moved[i] += (place[i] & (2**40 - 1)) - 2**39
         if s[top] == 0 or s[top + 1] > 0:
             at_top[top] += done - since
             since = done
             top += 1 if s[top + 1] > 0 else -1
     at_top[top] += done - since
-    s[0], moved[0] = n, 0
     return done
 
 
 @njit(nogil=True)
-def _outcome(uniform, s, n, top, d, arrival, replacement):
+def _outcome(uniform, only, low, place, n, top, d, arrival, replacement):
     """Return the event of one uniform: 2 i if count i rises, 2 i + 1 if it falls, 0 if neither.
 
     Arrivals take [0, arrival); those that make count i rise [arrival beta(s[i]), arrival
     beta(s[i-1])). Departures take the rest; those that make count i fall [y(s[i+1]), y(s[i])) with
-    y(s) = arrival + (1 - arrival) s / n.
+    y(s) = arrival + (1 - arrival) s / n. If `only` is a level, its boundary is the only one that
+    has to be compared; if it is 0, all are. Counts are s[i] = low[i] + place[i] / 2**40.
     """
-    i = top
+    i, last = (only, only) if only > 0 else (top, 1)
     if uniform < arrival:
-        while i > 0 and arrival * all_among(s[i], n, d, replacement) <= uniform:
+        while i >= last:
+            beta = all_among(low[i] + (place[i] >> 40), n, d, replacement)
+            if uniform < arrival * beta:
+                break
             i -= 1
         return 2 * (i + 1)
     v = (uniform - arrival) / (1.0 - arrival) * n
-    while i > 0 and s[i] <= v:
+    while i >= last and low[i] + (place[i] >> 40) <= v:
         i -= 1
     return 2 * i + 1 if i > 0 else 0
 
@@ -289,7 +320,7 @@ def _bands(s, n, top, d, arrival, replacement, low, high):
     """Choose the band [low, high] that each count may wander in; return log2 of the bins' number.
 
     The choice is for speed alone: the table is made anew as soon as a count leaves its band. A
-    count that events touch at rate r leaves a band of half-width 2.5 sqrt(r T) after some T events.
+    count that events touch at rate r leaves a band of half-width 2 sqrt(r T) after some T events.
     T balances the work of making tables against that of the events that the bands leave open, and
     so does the number of bins.
     """
@@ -301,41 +332,48 @@ def _bands(s, n, top, d, arrival, replacement, low, high):
         slope = arrival * d * beta * n / s[i] + 1 - arrival
         wandering += math.sqrt(touched[i]) * slope
         beta_below = beta
-    rounds = min(max((30.0 * n / wandering) ** (2.0 / 3.0), 16.0), 1e10)
+    rounds = min(max((15.0 * n / wandering) ** (2.0 / 3.0), 16.0), 1e10)
     for i in range(1, top + 1):
-        half = int(2.5 * math.sqrt(touched[i] * rounds)) + 1
+        half = int(2.0 * math.sqrt(touched[i] * rounds)) + 1
         low[i] = max(s[i] - half, 1)
         high[i] = min(s[i] + half, n)
     width = 6
-    while width < 14 and 4.0**width < 100.0 * (top + 1) * rounds:
+    while width < 14 and 4.0**width < 400.0 * (top + 1) * rounds:
         width += 1
     return width
 
 
 @njit(nogil=True)
 def _make_table(table, low, high, n, top, d, arrival, replacement):
-    """Write into each bin the event that it means, or -1 where a boundary may lie in it."""
+    """Write into each bin what it means.
+
+    A certain event; or -1 - i where the boundary of level i alone may lie in the bin, and -1 where
+    several may, or the one between arrivals and departures.
+    """
     bins = len(table)
     filled = 0
     # The boundaries from left to right: arrivals from the top level down, then departures.
-    for j in range(2 * top + 2):
+    for j in range(2 * top + 1):
         if j < top:
             i = top - j
             left = arrival * all_among(low[i], n, d, replacement)
             right = arrival * all_among(high[i], n, d, replacement)
             event = 2 * (i + 1)  # of the bins to the left of this boundary
         elif j == top:
+            i = 0
             left = right = arrival
             event = 2
         else:
             i = 2 * top + 1 - j
-            left = arrival + (1.0 - arrival) * low[i] / n if i > 0 else 1.0
-            right = arrival + (1.0 - arrival) * high[i] / n if i > 0 else 1.0
-            event = 2 * i + 1 if i > 0 else 0
+            left = arrival + (1.0 - arrival) * low[i] / n
+            right = arrival + (1.0 - arrival) * high[i] / n
+            event = 2 * i + 1
         # A little to spare for rounding: an open bin is only slower.
-        first = min(max(int(left * bins - 1e-6), 0), bins)
-        table[filled:first] = event
-        filled = max(filled, first)
+        first = int(max(left * bins - 1e-6, 0.0))
         last = min(int(right * bins + 1e-6) + 1, bins)
-        table[filled:last] = -1
+        table[filled:first] = event
+        table[first:filled] = -1
+        filled = max(filled, first)
+        table[filled:last] = -1 - i
         filled = max(filled, last)
+    table[filled:] = 0

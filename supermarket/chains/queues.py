@@ -27,13 +27,13 @@ def simulate_queues(
     batches: int = 64,
     replacement: bool = True,
     time_unit: str = "service",
-    max_events: float = 1e10,
+    max_hours: float = 1.0,
 ) -> tuple[Simulation, NDArray[np.int64]]:
     """Simulate the n queue lengths of the supermarket model.
 
     Parameters
     ----------
-    n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_events
+    n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_hours
         As in `supermarket.simulate`; n is at most 10**9, as every queue is held in memory.
     lengths : array_like of int, shape (n,), optional
         Queue lengths before the warm-up; all empty by default.
@@ -63,8 +63,9 @@ def simulate_queues(
     """
     integer("n", n, 1, 10**9)
     todo = plan(
-        n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_events
-    )
+        n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_hours,
+        nanoseconds=lambda n: 20.0 * d if n < 10**6 else 100.0 * d,
+    )  # fmt: skip
     rng = np.random.default_rng(todo.seed)
     if lengths is None:
         queues, named = np.zeros(todo.n, dtype=np.int64), "empty"
