@@ -190,7 +190,8 @@ int64_t table(uint64_t words[4], int64_t *s, int64_t levels, int64_t d, double l
                 event = outcome(uniform, -1 - event, low, place, n, top, d, arrival);
             }
             i = event >> 1;
-            place[i] += event & 1 ? -one - done : one + done;
+            const int64_t falls = -(int64_t)(event & 1); /* without a branch */
+            place[i] += ((one + done) ^ falls) - falls;
         } while (0 <= place[i] && place[i] < limit[i] && done < events);
         for (i = 1; i <= top + 1; i++) {
             s[i] = low[i] + (place[i] >> 40);

@@ -80,8 +80,8 @@ class Experiment:
         *,
         relation: str = "equal",
         **point: Any,
-    ) -> bool:
-        """Add a verdict and return whether the claim holds.
+    ) -> bool | None:
+        """Add a verdict and return whether the claim holds, None if the run cannot tell.
 
         Parameters
         ----------
@@ -92,7 +92,8 @@ class Experiment:
         predicted : float
             What the theorem says.
         measured : Interval
-            What was found.
+            What was found. Where the run was too short to support an interval (its ends are not
+            finite), the claim stays undecided: low, high and holds are None.
         relation : {"equal", "at least", "at most", "exactly"}
             The claim holds when the interval contains the prediction ("equal"), lies on the stated
             side of it as a whole, or consists of it alone ("exactly").
@@ -102,27 +103,27 @@ class Experiment:
         Raises
         ------
         ParameterError
-            If a number is not finite: such a result is no verdict.
+            If the prediction or the estimate is not finite, or the relation is unknown.
         """
         choice("relation", relation, ("equal", "at least", "at most", "exactly"))
-        numbers = {
+        numbers: dict[str, float | None] = {
             "predicted": float(predicted),
             "measured": float(measured.estimate),
-            "low": float(measured.low),
-            "high": float(measured.high),
         }
         for key, value in numbers.items():
             if not math.isfinite(value):
-                raise ParameterError(
-                    f"{key} = {value} for the claim {claim!r}: the run is too short to support it."
-                )
-        low, high, predicted = numbers["low"], numbers["high"], numbers["predicted"]
-        holds = {
-            "equal": low <= predicted <= high,
-            "exactly": low == predicted == high,
-            "at least": low >= predicted,
-            "at most": high <= predicted,
-        }[relation]
+                raise ParameterError(f"{key} = {value} for the claim {claim!r} is not finite.")
+        low, high, predicted = float(measured.low), float(measured.high), float(predicted)
+        holds = None
+        if math.isfinite(low) and math.isfinite(high):
+            holds = {
+                "equal": low <= predicted <= high,
+                "exactly": low == predicted == high,
+                "at least": low >= predicted,
+                "at most": high <= predicted,
+            }[relation]
+        undecided = holds is None
+        numbers |= {"low": None if undecided else low, "high": None if undecided else high}
         parameters = self.parameters | {key: _plain(value) for key, value in point.items()}
         self.verdicts.append(
             {"claim": claim, "source": source, "parameters": parameters, **numbers, "holds": holds}
@@ -147,9 +148,9 @@ class Experiment:
         rows = [
             {
                 "claim": verdict["claim"],
-                "source": verdict["source"],
+                "holds": {True: "yes", False: "NO", None: "run too short"}[verdict["holds"]],
                 **_in_digits(verdict),
-                "holds": "yes" if verdict["holds"] else "NO",
+                "source": verdict["source"],
             }
             for verdict in self.verdicts
         ]
@@ -245,6 +246,9 @@ def _shown(value: Any) -> str:
 def _in_digits(verdict: dict[str, Any]) -> dict[str, str]:
     """Return a verdict's numbers with the digits that its interval supports."""
     low, high = verdict["low"], verdict["high"]
+    if low is None:
+        predicted, measured = (f"{verdict[key]:.6g}" for key in ("predicted", "measured"))
+        return {"predicted": predicted, "measured": measured, "interval": "none"}
     numbers = [verdict["predicted"], verdict["measured"], low, high]
     largest = max(map(abs, numbers))
     width = high - low
@@ -254,7 +258,7 @@ def _in_digits(verdict: dict[str, Any]) -> dict[str, str]:
         digits = 6
         if width > 0 and largest > 0:
             digits = 2 + max(1, math.ceil(math.log10(largest)) - math.floor(math.log10(width)))
-        digits = min(digits, 12)
+        digits = min(digits, 8)
         # As many digits as it takes to see on which side of an end the prediction lies.
         while digits < 17 and any(
             (float(f"{numbers[0]:.{digits}g}") < float(f"{end:.{digits}g}")) != (numbers[0] < end)

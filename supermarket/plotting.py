@@ -126,5 +126,5 @@ def rays(ax: Axes, count: int = 8) -> None:
 
 
 def _index(d: int) -> int:
-    # 1, 2, 3 and 5 are the book's usual choices and keep their own; the rest share what is left.
-    return {1: 0, 2: 1, 3: 2, 5: 3}.get(d, 4 + d % 3)
+    # The book's usual choices have their own; the others share the last.
+    return {1: 0, 2: 1, 3: 2, 5: 3, 10: 4, 4: 5}.get(d, 6)

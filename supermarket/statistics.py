@@ -92,8 +92,8 @@ def batch_interval(batches: ArrayLike, confidence: float = 0.95, *, among: int =
     -------
     Interval
         Its ends are NaN where the run is too short to support an interval: batches still
-        correlated when 8 to 15 are left, or a quantity that is 0 in some batch (a rare event, of
-        which too few were seen) but not in all.
+        correlated when 8 to 15 are left, a quantity that is 0 in some batch (a rare event, of
+        which too few were seen), or one that never changed.
 
     Raises
     ------
@@ -121,9 +121,8 @@ def batch_interval(batches: ArrayLike, confidence: float = 0.95, *, among: int =
 
 def _batch_interval(batches: NDArray[np.float64], confidence: float, among: int) -> Interval:
     mean = float(batches.mean())
-    if np.all(batches == batches[0]):
-        constant = float(batches[0])
-        return Interval(constant, constant, constant, confidence)
+    if np.all(batches == batches[0]):  # nothing happened in the whole run
+        return Interval(float(batches[0]), np.nan, np.nan, confidence)
     # A series that forgets in m / 12 batches out of m or more slowly is too short to judge.
     short = (correlation := _lag_one(batches)) > math.exp(-12 / len(batches))
     while correlation > 0.1 and len(batches) >= 16:

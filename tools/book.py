@@ -21,7 +21,9 @@ ANSI = re.compile(r"\x1b\[[0-9;]*m")
 def build(root: Path, profile: str, jobs: int, *, html: bool = True) -> None:
     """Bring the executed notebooks of a profile, then the pages, up to date.
 
-    `build/html` is there at the end if and only if all went well.
+    Once a notebook has to run or a page to be built, the pages of before are removed, and
+    `build/html` is there again only if all went well. What is refused before that (an unknown
+    profile, a notebook with results) leaves them as they are.
 
     Parameters
     ----------
@@ -116,7 +118,7 @@ def main() -> int:
     try:
         build(given.root.resolve(), given.profile, given.jobs, html=not given.no_html)
     except BuildError as error:
-        print(error, file=sys.stderr)
+        print(ANSI.sub("", str(error)), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         print("Interrupted: finished notebooks are kept.", file=sys.stderr)

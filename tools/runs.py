@@ -77,7 +77,7 @@ def plan(root: Path, profile: str, notebooks: Iterable[Path]) -> list[Run]:
     BuildError
         If there is no such profile, or it names a notebook that is not in the book.
     """
-    profiles = yaml.safe_load((root / "notebooks" / "profiles.yml").read_text(encoding="utf-8"))
+    profiles = _profiles(root / "notebooks" / "profiles.yml")
     if profile not in profiles:
         raise BuildError(
             f"PROFILE={profile} is not in notebooks/profiles.yml{_nearest(profile, profiles)}: "
@@ -94,6 +94,27 @@ def plan(root: Path, profile: str, notebooks: Iterable[Path]) -> list[Run]:
             )
     folder = root / "build" / "runs" / profile
     return [Run(nb, folder / nb.stem, values.get(nb.stem) or {}) for nb in notebooks]
+
+
+def _profiles(file: Path) -> dict[str, dict[str, dict[str, Any]]]:
+    """Read the profiles, by name; an empty one may be left out or written as {}."""
+    try:
+        profiles = yaml.safe_load(file.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise BuildError(
+            f"notebooks/profiles.yml is not YAML: {' '.join(str(error).split())}."
+        ) from None
+    named = isinstance(profiles, dict) and all(
+        isinstance(values or {}, dict)
+        and all(isinstance(of_one or {}, dict) for of_one in (values or {}).values())
+        for values in profiles.values()
+    )
+    if not named:
+        raise BuildError(
+            "notebooks/profiles.yml must name profiles, below each notebooks, below each "
+            "parameters with their values."
+        )
+    return profiles
 
 
 def is_current(run: Run, root: Path) -> bool:

@@ -115,7 +115,7 @@ class Simulation:
         """Return the batch-means interval for the share of queues with exactly this length."""
         levels = self.batch_profiles.shape[1]
         if length + 1 >= levels:
-            return Interval(0.0, 0.0, 0.0, confidence)
+            return Interval(0.0, math.nan, math.nan, confidence)  # never seen: rarer than that
         share = self.batch_profiles[:, length] - self.batch_profiles[:, length + 1]
         return batch_interval(share, confidence, among=among)
 

@@ -6,7 +6,7 @@ beta(r) (see `occupancy`); a departure picks every rank with the same probabilit
 draw from one fixed law on 2 n outcomes, made by an alias table [1]_. The queues of length i hold
 the ranks s[i+1], ..., s[i] - 1: an arrival at any of them lengthens the first, a departure shortens
 the last, and the order stays. The cost of an event depends on neither d nor the number of levels;
-memory is some 40 bytes a queue, and while all of it is in the cache this is the fastest way.
+memory is at most 70 bytes a queue, and while all of it is in the cache this is the fastest way.
 
 References
 ----------

@@ -11,6 +11,7 @@ References
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -346,7 +347,8 @@ class Tail:
     predicted : float
         gamma, r or q: the exponent or rate that belongs to the regime.
     measured : Interval
-        The same from the tail alone, extrapolated, with its numerical error.
+        The same from the tail alone, extrapolated, with its numerical error. Where the sequence
+        does not go deep enough to extrapolate, its last value, with NaN for ends.
     """
 
     regime: str
@@ -382,16 +384,31 @@ def lomax_tail(beta: float, d: int, lam: float, levels: int, depth: float) -> Ta
     if service.beta > edge:
         equilibrium = cavity(service, d, lam, 8)
         while equilibrium.log_tail[-1] > -depth:
-            equilibrium = cavity(service, d, lam, equilibrium.levels * 9 // 8)
-        measured = doubly_exponential_limit(equilibrium.log_tail, d)
+            try:
+                equilibrium = cavity(service, d, lam, equilibrium.levels * 9 // 8)
+            except ParameterError:  # deeper, the logarithms themselves are out of range
+                break
+        log_tail = equilibrium.log_tail
+        measured = _or_last(doubly_exponential_limit, local_growth(log_tail, d), log_tail, d)
         return Tail("doubly exponential", equilibrium, q_exponent(beta, d), measured)
     if service.beta < edge:
         equilibrium = cavity(service, d, lam, levels)
-        measured = power_law_limit(equilibrium.log_tail, d)
+        log_tail = equilibrium.log_tail
+        measured = _or_last(power_law_limit, local_exponents(log_tail)[1], log_tail, d)
         return Tail("power law", equilibrium, power_law_exponent(beta, d), measured)
     equilibrium = cavity(service, d, lam, 200)
     rate = critical_rate(service.tail_constant, lam, d)
-    return Tail("exponential", equilibrium, rate, exponential_limit(equilibrium.log_tail))
+    log_tail = equilibrium.log_tail
+    measured = _or_last(exponential_limit, -np.diff(log_tail), log_tail)
+    return Tail("exponential", equilibrium, rate, measured)
+
+
+def _or_last(limit: Callable[..., Interval], sequence: np.ndarray, *arguments: object) -> Interval:
+    """Return the limit, or where it is refused the last value without an interval."""
+    try:
+        return limit(*arguments)
+    except ParameterError:
+        return Interval(float(sequence[-1]), math.nan, math.nan, math.nan)
 
 
 def straight(tail: Tail) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
@@ -438,7 +455,7 @@ def _limit(sequence: np.ndarray, order: int, rounding: float) -> Interval:
     last = values[-4:]
     settled = np.max(changes[-2:]) < 0.9 * np.max(changes[-6:-2])
     if last.size < 4 or not settled or not np.all(np.isfinite(last)):
-        raise ParameterError("the sequence has not settled: choose more levels.")
+        raise ParameterError("the sequence has not settled: go deeper, to more levels.")
     limit = float(last[-1])
     error = 2 * float(np.max(np.abs(last - limit))) + rounding
     return Interval(limit, limit - error, limit + error, math.nan)

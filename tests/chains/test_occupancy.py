@@ -104,7 +104,7 @@ def test_one_choice_is_independent_mm1_queues(engine):
 )
 def test_published_mean_queue_lengths(n, d, lam, mean):
     """Gast and Van Houdt's table (POMACS 1, 2017), with replacement; its last digit is rounded."""
-    horizon = 2e6 * SPAN * 10 / n
+    horizon = 6e6 * SPAN * 10 / n
     run = simulate(n, d, lam, horizon=horizon, seed=17, batches=64)
     interval = run.mean_queue_interval(0.9999999)  # a false alarm once in ten million
     assert interval.low - 6e-4 <= mean <= interval.high + 6e-4
