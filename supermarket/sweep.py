@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 from numpy.random import SeedSequence
 from tqdm import tqdm
 
+from supermarket.validation import integer
+
 Result = TypeVar("Result")
 
 
@@ -33,6 +35,8 @@ def run_points(
     threads : int
         Runs at a time. A bar shows the progress where stderr is a terminal.
     """
+    threads = integer("threads", threads, 1, 1000)
+    seed = integer("seed", seed, 0)
     points = list(points)
     streams = SeedSequence(seed).spawn(len(points))
 

@@ -11,6 +11,7 @@ import numpy as np
 EXACT_MAX = 2**53
 # Counts are int64; this leaves room for sums of two of them.
 MOST_QUEUES = 4 * 10**18
+MOST_LEVELS = 10**5
 
 Check = Callable[[str, object], object]  # (name, value) -> the value, cleaned
 

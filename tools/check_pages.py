@@ -60,8 +60,9 @@ def _anchors(file: Path) -> set[str]:
 
 def _bad_outputs(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]:
     for output in soup.select(BAD_OUTPUT):
-        last = (output.get_text().strip().splitlines() or [""])[-1]
-        yield f"a cell's error output: {last}"
+        lines = output.get_text().strip().splitlines() or [""]
+        telling = next((line for line in lines if "Warning:" in line), lines[-1])
+        yield f"a cell's error output: {telling}"
 
 
 def _images(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]:

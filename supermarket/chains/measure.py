@@ -173,6 +173,8 @@ def plan(
     n = integer("n", n, 1, most)
     d = integer("d", d, 1, most)
     lam = arrival_rate(lam)
+    if isinstance(replacement, np.bool_):
+        replacement = bool(replacement)
     replacement = bool(choice("replacement", replacement, (True, False)))
     time_unit = str(choice("time_unit", time_unit, ("service", "steps")))
     if not replacement and d > n:
@@ -189,7 +191,9 @@ def plan(
                 f"horizon = {horizon:g} steps is not a whole number, at least batches = {batches}."
             )
         warmup = float(int(warmup))
-    moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    moments = _floats("times", times)
+    if time_unit == "steps" and np.any(moments % 1):
+        raise ParameterError("times in steps must be whole numbers.")
     if moments.ndim != 1 or not np.all((moments >= 0) & (moments <= horizon)):
         raise ParameterError(f"times must be numbers between 0 and the horizon {horizon:g}.")
     if np.any(np.diff(moments) < 0):
@@ -208,6 +212,13 @@ def plan(
     return Plan(n, d, lam, horizon, warmup, seed, moments, batches, replacement, time_unit)
 
 
+def _floats(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    try:
+        return np.atleast_1d(np.asarray(values, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a list of numbers.") from None
+
+
 def given_counts(n: int, start: ArrayLike) -> NDArray[np.int64]:
     """Return the counts of a start profile given as shares u[0] = 1 >= u[1] >= ... >= 0.
 
@@ -222,7 +233,7 @@ def given_counts(n: int, start: ArrayLike) -> NDArray[np.int64]:
             f"start = {start!r} is not known: use 'empty', 'fixed point', or a profile of shares"
             f"{nearest(start, names)}."
         )
-    u = np.asarray(start, dtype=np.float64)
+    u = _floats("start", start)
     if u.ndim != 1 or len(u) == 0 or not np.all(np.isfinite(u)):
         raise ParameterError("start must be a list of finite shares u[0], u[1], ...")
     if u[0] != 1 or np.any(np.diff(u) > 0) or u[-1] < 0:

@@ -18,7 +18,7 @@ from supermarket.chains import batches as many
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.ranks import FAST, Ranks
 from supermarket.chains.sampling import all_among
-from supermarket.validation import EXACT_MAX, MOST_QUEUES, choice
+from supermarket.validation import EXACT_MAX, MOST_LEVELS, MOST_QUEUES, ParameterError, choice
 
 
 def simulate(
@@ -184,6 +184,11 @@ def _fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArra
     """Return the counts nearest to the fixed point: s[i+1] = lam n beta(s[i]), rounded."""
     counts = [n]
     while counts[-1] > 0:
+        if len(counts) > MOST_LEVELS:
+            raise ParameterError(
+                f"lam = {lam:.16g} with d = {d} has a fixed point of more than {MOST_LEVELS} levels: "
+                "choose a smaller lam or a larger d."
+            )
         nearest = round(lam * n * all_among(counts[-1], n, d, replacement))
         counts.append(min(nearest, counts[-1] - 1))  # rounded, 1 * lam would stay 1 for ever
     return np.array(counts, dtype=np.int64)

@@ -11,7 +11,7 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains.measure import Simulation, measure, plan, with_room
-from supermarket.validation import ParameterError, integer
+from supermarket.validation import MOST_LEVELS, ParameterError, integer
 
 
 def simulate_queues(
@@ -107,6 +107,10 @@ def _checked_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
         raise ParameterError(
             f"lengths must be n = {n} whole numbers, none below 0; "
             f"given: shape {queues.shape}, type {queues.dtype}."
+        )
+    if queues.max() > MOST_LEVELS:
+        raise ParameterError(
+            f"lengths must not exceed {MOST_LEVELS}: the longest is {queues.max()}."
         )
     return queues.astype(np.int64)
 

@@ -27,8 +27,14 @@ class PowerCase(NamedTuple):
 
     @property
     def relaxation_time(self) -> float:
-        """Order of the slowest relaxation, (lam d)**(k-1) mean service times (section 2)."""
-        return (self.lam * self.d) ** (self.k - 1)
+        """Order of the slowest relaxation, in mean service times.
+
+        The longer of (lam d)**(k-1), section 2 of the paper, and 1 / (n (1-lam)**2): where that is
+        above 1 the number of jobs wanders by more than the number of idle servers, as in a single
+        queue in heavy traffic (derived here).
+        """
+        wandering = 1 / (self.n * (1 - self.lam) ** 2)
+        return max((self.lam * self.d) ** (self.k - 1), wandering)
 
     @property
     def balanced_share(self) -> float:

@@ -341,6 +341,12 @@ GOOD = {"n": 10, "d": 2, "lam": 0.5, "horizon": 10, "seed": 1}
         ({"start": [[1, 0.5]]}, "start must be a list"),
         ({"time_unit": "seconds"}, "time_unit = 'seconds' is not known"),
         ({"time_unit": "steps", "horizon": 100.5}, "steps is not a whole number"),
+        ({"time_unit": "steps", "horizon": 100, "times": [0.5]}, "times in steps must be whole"),
+        ({"times": "abc"}, "times must be a list of numbers"),
+        ({"start": ["a"]}, "start must be a list of numbers"),
+        ({"max_hours": math.nan}, "max_hours = nan is not finite"),
+        ({"n": 10**9, "d": 1, "lam": 1 - 1e-7, "horizon": 1e-6}, "more than 100000 levels"),
+        ({"engine": "Table"}, "engine = 'Table' is not known.*did you mean table"),
         ({"replacement": "yes"}, "replacement = 'yes' is not known"),
     ],
 )

@@ -65,6 +65,11 @@ def test_bad_lengths_get_one_sentence(lengths):
         simulate_queues(5, 2, 0.5, horizon=1, seed=1, lengths=lengths)
 
 
+def test_a_queue_too_long_to_count():
+    with pytest.raises(ParameterError, match="lengths must not exceed 100000"):
+        simulate_queues(2, 2, 0.5, horizon=1, seed=1, lengths=[10**9, 2])
+
+
 def test_too_many_queues_to_hold():
     with pytest.raises(ParameterError, match="choose 1 <= n <= 1000000000"):
         simulate_queues(10**10, 2, 0.5, horizon=1, seed=1)
