@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from inspect import signature
 from typing import Any, TypeVar
 
 from numpy.random import SeedSequence
@@ -27,7 +28,8 @@ def run_points(
     Parameters
     ----------
     function : callable
-        Such as `supermarket.simulate`.
+        Such as `supermarket.simulate`. If it has a parameter `dry_run`, all points are checked
+        that way before the first run.
     points : iterable of mappings
         Keyword arguments, one mapping a run.
     seed : int
@@ -39,6 +41,10 @@ def run_points(
     seed = integer("seed", seed, 0)
     points = list(points)
     streams = SeedSequence(seed).spawn(len(points))
+
+    if "dry_run" in signature(function).parameters:
+        for point, stream in zip(points, streams, strict=True):
+            function(**point, seed=stream, dry_run=True)
 
     def one(point: Mapping[str, Any], stream: SeedSequence) -> Result:
         return function(**point, seed=stream)

@@ -111,3 +111,16 @@ def test_nothing_is_printed_where_no_one_watches(capsys):
     run_points(draw, [{"size": 1}] * 3, seed=0)
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+def test_a_point_that_is_not_allowed_stops_all_before_the_first_run():
+    done = []
+
+    def recorded(lam, seed, dry_run=False):
+        simulate(10, 2, lam, horizon=1, seed=seed, dry_run=dry_run)
+        if not dry_run:
+            done.append(lam)
+
+    with pytest.raises(ParameterError, match="lam = 1.5"):
+        run_points(recorded, [{"lam": 0.5}, {"lam": 1.5}], seed=1)
+    assert done == []

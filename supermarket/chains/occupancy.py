@@ -36,7 +36,8 @@ def simulate(
     time_unit: str = "service",
     engine: str = "auto",
     max_hours: float = 1.0,
-) -> Simulation:
+    dry_run: bool = False,
+) -> Simulation | None:
     """Simulate the supermarket model exactly, by the counts of queues of each length.
 
     Parameters
@@ -75,6 +76,8 @@ def simulate(
         this n.
     max_hours : float
         A run that would take longer than about this is refused before it starts.
+    dry_run : bool
+        Check the parameters and return None, so that of many runs none is refused half-way.
 
     Returns
     -------
@@ -113,6 +116,8 @@ def simulate(
         counts, named = np.array([todo.n], dtype=np.int64), start
     else:
         counts, named = given_counts(todo.n, start), "given"
+    if dry_run:
+        return None
     chain = _ENGINES[engine](with_room(counts), todo.d, todo.lam, todo.replacement, rng)
     return measure(chain, f"occupancy, {engine}", named, todo, rng)
 
@@ -186,8 +191,8 @@ def _fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArra
     while counts[-1] > 0:
         if len(counts) > MOST_LEVELS:
             raise ParameterError(
-                f"lam = {lam:.16g} with d = {d} has a fixed point of more than {MOST_LEVELS} levels: "
-                "choose a smaller lam or a larger d."
+                f"lam = {lam:.16g} with d = {d} has a fixed point of more than {MOST_LEVELS} "
+                "levels: choose a smaller lam or a larger d."
             )
         nearest = round(lam * n * all_among(counts[-1], n, d, replacement))
         counts.append(min(nearest, counts[-1] - 1))  # rounded, 1 * lam would stay 1 for ever
