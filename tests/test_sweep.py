@@ -121,6 +121,6 @@ def test_a_point_that_is_not_allowed_stops_all_before_the_first_run():
         if not dry_run:
             done.append(lam)
 
-    with pytest.raises(ParameterError, match="lam = 1.5"):
+    with pytest.raises(ParameterError, match=r"lam = 1\.5"):
         run_points(recorded, [{"lam": 0.5}, {"lam": 1.5}], seed=1)
     assert done == []
