@@ -131,9 +131,14 @@ def one_of(*allowed: object) -> Check:
 
 
 def list_of(check: Check) -> Check:
-    """Return the check of a non-empty list without repetitions, each entry passed to `check`."""
+    """Return the check of a non-empty list without repetitions, each entry passed to `check`.
+
+    A single number stands for the list of it alone.
+    """
 
     def checked(name: str, value: object) -> list:
+        if isinstance(value, Real):
+            return [check(name, value)]
         if isinstance(value, str) or not isinstance(value, Iterable):
             raise ParameterError(
                 f"{name} = {_said(value)} is not a list: write it as [{_said(value, str)}]."

@@ -194,7 +194,8 @@ def test_lists_hold_checked_entries():
 @pytest.mark.parametrize(
     ("value", "words"),
     [
-        (3, "d = 3 is not a list: write it as [3]."),
+        (None, "d = None is not a list: write it as [None]."),
+        (0, "d = 0 is out of range"),
         ("3", "d = '3' is not a list: write it as [3]."),
         ([], "d = [] needs at least one entry"),
         ([2, 3, 2], "d = [2, 3, 2] needs at least one entry, each one once"),
@@ -220,3 +221,7 @@ def test_in_a_notebook_the_sentence_stands_alone():
     error = ParameterError("n = 0 is out of range: choose 1 <= n.")
     assert error._render_traceback_() == ["ParameterError: n = 0 is out of range: choose 1 <= n."]
     assert isinstance(error, ValueError)
+
+
+def test_a_number_alone_is_a_list_of_one():
+    assert list_of(whole(1))("d", 3) == [3]
