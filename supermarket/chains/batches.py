@@ -6,7 +6,7 @@ it is *certain*. So draw how many certain events come before the next open one (
 of them are of each kind (multinomial), and add them up at once; then draw the open event inside the
 bands and apply it to the counts as they stand. The order of the certain events matters only if it
 could have led a count out of its band. That is ruled out when all rises, or all falls, of a count
-alone would not; otherwise, in about one batch of a million, the order is drawn too, the events are
+alone would not; otherwise, which is rare, the order is drawn too, the events are
 applied one by one up to the first that leaves a band, and the rest is dropped: whether to stop
 there is decided by the events up to there, so the law stays exact. The bands can be as narrow as
 they please; they cost an open event each time one falls into them.
