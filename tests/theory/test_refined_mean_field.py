@@ -227,14 +227,14 @@ def test_against_runs(n, lam, d, second_order, replacement):
         assert half < (plain.high - plain.low) / 2 / 2.5
 
 
-@pytest.mark.skipif(not JIT, reason="too long a run")
 def test_twenty_servers_near_saturation():
     """The published 3.712, false alarms 1e-4; the refined value 3.658 is far outside."""
-    run = simulate(20, 2, 0.95, horizon=10**6, seed=11)
+    run = simulate(20, 2, 0.95, horizon=10**6 if JIT else 10**4, seed=11)
     queue, busy = run.batch_profiles[:, 1:].sum(axis=1), run.batch_profiles[:, 1]
     interval = mean_interval(queue - busy_control(0.95, 2)[0] * (busy - 0.95), 1 - 1e-4)
     assert interval.low - 5e-4 < 3.712 < interval.high + 5e-4
-    assert interval.low > refined_mean_field(0.95, 2, 20, 12)[1:].sum() + 0.03
+    if JIT:
+        assert interval.low > refined_mean_field(0.95, 2, 20, 12)[1:].sum() + 0.03
 
 
 # --- limits and refusals -------------------------------------------------------------------------
