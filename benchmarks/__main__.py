@@ -28,12 +28,13 @@ Case = tuple[int, float, int]  # d, lam, n
 
 RULES = ((1, 0.9), (2, 0.9), (1000, 0.9), (1000, 0.999))
 CASES: list[Case] = [(d, lam, n) for d, lam in RULES for n in (10**3, 10**5, 10**6, 10**9)]
+CASES += [(2, 0.9, 10**8), (2, 0.9, 10**10), (2, 0.9, 10**12), (1000, 1 - 1e-4, 10**10)]
 QUICK: list[Case] = [(2, 0.9, 10**3), (1000, 0.999, 10**5)]
 OTHERS_CASE: Case = (2, 0.9, 100)
 MOST_QUEUES = 10**7  # the labelled chain holds every queue in memory
 MOST_STEPS = 5 * 10**10
 PLAIN, TABLE = "C plain", "C table"
-ENGINES = ("scan", "table", "ranks")
+ENGINES = ("scan", "table", "ranks", "batches")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
