@@ -6,13 +6,14 @@ it. Write X <= Y if S_j(X) <= S_j(Y) for every j, where S_j = sum of (length - j
 customers in position j or beyond. For s_j = S_j - S_{j+1}, the number of queues of length at least
 j:
 
-(1) *The same event in both states keeps X <= Y.* Say an arrival at rank R makes S_j(X) > S_j(Y).
-Then S_j(X) = S_j(Y) before, and x_R >= j - 1 > y_R; so s_{j-1}(X) > R >= s_{j-1}(Y) with ranks from
-0, and S_{j-1}(X) > S_{j-1}(Y): a contradiction. After a departure, S_j(X) = S_j(Y) and x_R < j <=
-y_R give s_j(X) < s_j(Y) and S_{j+1}(X) > S_{j+1}(Y).
+(1) *The same event in both states keeps X <= Y.* If an arrival at rank R (from 0) made S_j(X) more
+than S_j(Y), the two were equal before, and x_R >= j - 1 > y_R. So s_{j-1}(X) > R >= s_{j-1}(Y), and
+S_{j-1}(X) was more than S_{j-1}(Y) already. If a departure did, x_R < j <= y_R; so s_j(X) < s_j(Y),
+and S_{j+1}(X) was more than S_{j+1}(Y) already.
 
-(2) *With the first of the d ranks as its only choice, the d = 1 process stays above.* At a rank
-further down, an arrival makes X smaller than at the first one, which (1) compares with Y.
+(2) *With the first of the d ranks as its only choice, the d = 1 process stays above.* The queue at
+a rank further down is no longer than that at the first one, so an arrival there leads to a smaller
+state; the rest is (1).
 
 The d = 1 process in equilibrium, n independent M/M/1 queues, is reversible: it can be drawn at time
 0 and run backwards. Each of its steps, read forwards, says whether an arrival or a departure came,
@@ -21,6 +22,8 @@ the other d - 1 ranks are free. So the past events can be drawn as far back as t
 a copy from empty and one from the dominating state at -T hold all others between them.
 """
 
+import math
+
 import numpy as np
 from numba import njit
 from numpy.random import Generator, SeedSequence
@@ -28,7 +31,127 @@ from numpy.typing import NDArray
 
 from supermarket.chains.measure import with_room
 from supermarket.chains.sampling import all_among
-from supermarket.validation import ParameterError, arrival_rate, choice, integer
+from supermarket.validation import (
+    EXACT_MAX,
+    ParameterError,
+    arrival_rate,
+    choice,
+    integer,
+    real,
+)
+
+MOST = 10**5  # every queue is held in memory
+MOST_EVENTS = 2e8  # four bytes each, and up to some six times that while the past is doubled
+
+
+def equilibrium_draws(
+    n: int,
+    d: int,
+    lam: float,
+    *,
+    draws: int,
+    seed: int | SeedSequence,
+    replacement: bool = True,
+    max_hours: float = 1.0,
+) -> NDArray[np.int64]:
+    """Draw states of the supermarket model from its equilibrium, exactly and independently.
+
+    Events are drawn into the past until what happened before them no longer matters (dominated
+    coupling from the past [1]_, as for M/G/c queues in [2]_): copies of the model from the lowest
+    and the highest state possible have met by time 0. The highest one comes from the model with
+    d = 1, coupled by rank [3]_, [4]_. A draw looks back some 10 n / (1 - lam)**1.6 events,
+    ten times as many with d = 1.
+
+    Parameters
+    ----------
+    n : int
+        Number of queues, from 1 to 10**5.
+    d : int
+        Number of queues that an arrival looks at, at least 1.
+    lam : float
+        Arrival rate per queue in units of the service rate, in (0, 1).
+    draws : int
+        Number of independent draws, from 1 to 10**8.
+    seed : int or SeedSequence
+        Fixes the result together with the other parameters; fewer draws are the first of more.
+    replacement : bool
+        Whether an arrival's d queues are chosen with replacement or distinct.
+    max_hours : float
+        What would take longer than about this is refused before it starts.
+
+    Returns
+    -------
+    ndarray of int64, shape (draws, levels)
+        Entry [j, i] is the number of queues with length at least i in draw j; column 0 is n, and
+        the last one is 0.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is not allowed, or the draws would take longer than `max_hours` or too much
+        memory.
+
+    References
+    ----------
+    .. [1] W. S. Kendall and J. Møller, "Perfect simulation using dominating processes on ordered
+       spaces, with application to locally stable point processes", Advances in Applied Probability
+       32 (2000) 844.
+    .. [2] S. B. Connor and W. S. Kendall, "Perfect simulation of M/G/c queues", Advances in Applied
+       Probability 47 (2015) 1039, arXiv:1402.7248.
+    .. [3] S. R. E. Turner, "The effect of increasing routing choice on resource pooling",
+       Probability in the Engineering and Informational Sciences 12 (1998) 109.
+    .. [4] C. Graham, "Chaoticity on path space for a queueing network with selection of the
+       shortest queue among several", Journal of Applied Probability 37 (2000) 198.
+
+    Examples
+    --------
+    >>> from supermarket.chains.perfect import equilibrium_draws
+    >>> counts = equilibrium_draws(n=100, d=2, lam=0.7, draws=50, seed=1)
+    >>> bool(abs(counts[:, 1].mean() / 100 - 0.7) < 0.05)
+    True
+    """
+    n = integer("n", n, 1, MOST)
+    d = integer("d", d, 1, EXACT_MAX)
+    lam = arrival_rate(lam)
+    draws = integer("draws", draws, 1, 10**8)
+    if isinstance(replacement, np.bool_):
+        replacement = bool(replacement)
+    replacement = bool(choice("replacement", replacement, (True, False)))
+    if not replacement and d > n:
+        raise ParameterError(
+            f"d = {d} distinct queues cannot be chosen among n = {n}: "
+            "choose d <= n, or replacement=True."
+        )
+    max_hours = real("max_hours", max_hours, 0.0, open_low=True)
+    if not isinstance(seed, SeedSequence):
+        seed = SeedSequence(integer("seed", seed, 0))
+    events = _expected_events(n, d, lam)
+    if events > MOST_EVENTS:
+        raise ParameterError(
+            f"a draw for n = {n}, d = {d}, lam = {lam:.16g} needs the last {events:.2g} events or "
+            f"so in memory, and {MOST_EVENTS:.0e} are allowed: choose a smaller n or lam."
+        )
+    hours = draws * (20e-6 + events * 150e-9) / 3600
+    if hours > max_hours:
+        raise ParameterError(
+            f"draws = {draws} of about {events:.2g} events each take some {hours:.2g} hours: "
+            f"choose fewer, or pass max_hours={hours * 1.1:.2g} to go ahead."
+        )
+    rng = np.random.default_rng(seed)
+    others = _others(n, d, replacement)
+    first = max(1, int(events / 8))
+    drawn = [_draw(rng, n, lam, others, first) for _ in range(draws)]
+    counts = np.zeros((draws, max(map(len, drawn)) + 1), dtype=np.int64)
+    for row, seen in zip(counts, drawn, strict=True):
+        row[: len(seen)] = seen
+    return counts
+
+
+def _expected_events(n: int, d: int, lam: float) -> float:
+    """Return roughly how many events a draw looks back, from runs; too many rather than too few."""
+    gap = ((1 - lam) / (1 + math.sqrt(lam))) ** 2  # the relaxation rate of one M/M/1 queue
+    time = (1 + math.log(n)) / gap if d == 1 else max(8 / (1 - lam) ** 1.6, 1 / (n * gap))
+    return n * (1 + lam) * time
 
 
 def _dominating(rng: Generator, n: int, lam: float) -> NDArray[np.int64]:
@@ -49,8 +172,11 @@ def _others(n: int, d: int, replacement: bool) -> NDArray[np.float64]:
 
 def _draw(
     rng: Generator, n: int, lam: float, others: NDArray[np.float64], first: int
-) -> tuple[NDArray[np.int64], int]:
-    """Return the counts of one draw, and how many events of the past it took."""
+) -> NDArray[np.int64]:
+    """Return the counts of one draw, without the levels that are empty.
+
+    The last `first` events of the past are tried, then twice as many, and so on.
+    """
     lengths = _dominating(rng, n, lam)
     counts = with_room(np.concatenate([[n], n - np.cumsum(np.bincount(lengths))]))
     past, known = np.empty(first, dtype=np.int32), 0
@@ -58,7 +184,7 @@ def _draw(
         counts = _look_back(rng, lengths, counts, lam, others, past[known:])
         met, now = _replay(past, lengths.copy(), counts.copy())
         if met:
-            return now, len(past)
+            return now[: np.count_nonzero(now)]
         known = len(past)
         past = np.append(past, np.empty_like(past))  # the same events, and as many before them
 
