@@ -17,6 +17,7 @@ _HOME = {
     "max_queue_hypothesis": "theory.fixed_point",
     "mean_queue": "theory.fixed_point",
     "mean_sojourn": "theory.fixed_point",
+    "relaxation_time": "theory.fixed_point",
     "trajectory": "theory.fixed_point",
     "refined_mean_field": "theory.refined_mean_field",
     "cavity": "theory.cavity",

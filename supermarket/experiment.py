@@ -62,7 +62,7 @@ class Experiment:
         The parameters with their meanings, for the page.
     verdicts : list of dict
         One a claim, in order; the keys are claim, source, parameters, predicted, measured, low,
-        high, holds.
+        high, effective (sample size), holds.
     """
 
     name: str
@@ -124,6 +124,8 @@ class Experiment:
             }[relation]
         undecided = holds is None
         numbers |= {"low": None if undecided else low, "high": None if undecided else high}
+        effective = float(measured.effective)
+        numbers["effective"] = effective if math.isfinite(effective) else None
         parameters = self.parameters | {key: _plain(value) for key, value in point.items()}
         self.verdicts.append(
             {"claim": claim, "source": source, "parameters": parameters, **numbers, "holds": holds}
@@ -150,10 +152,14 @@ class Experiment:
                 "claim": verdict["claim"],
                 "holds": {True: "yes", False: "NO", None: "run too short"}[verdict["holds"]],
                 **_in_digits(verdict),
+                "effective samples": "" if (m := verdict["effective"]) is None else f"{m:,.0f}",
                 "source": verdict["source"],
             }
             for verdict in self.verdicts
         ]
+        frame = pd.DataFrame(rows)
+        if rows and not frame["effective samples"].any():
+            frame = frame.drop(columns="effective samples")
         made = ", ".join(f"{library} {provenance[library]}" for library in _LIBRARIES)
         seed = f"seed {self.parameters['seed']}, " if "seed" in self.parameters else ""
         note = (
@@ -161,7 +167,7 @@ class Experiment:
             f"{_at_commit(provenance['commit'])}, {seed}Python {provenance['python']}, {made}, "
             f"in {provenance['seconds']} s."
         )
-        return Table(pd.DataFrame(rows), note, "verdicts")
+        return Table(frame, note, "verdicts")
 
 
 def begin(name: str, namespace: dict[str, Any], **checks: Check) -> Experiment:

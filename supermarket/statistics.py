@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import ParameterError, integer, number
+from supermarket.validation import ParameterError, integer, number, real
 
 
 @dataclass(frozen=True)
@@ -19,20 +19,23 @@ class Interval:
         All of the same shape.
     confidence : float
         Share of repetitions in which [low, high] would hold the true value, in (0, 1).
+    effective : float or ndarray of float64
+        Effective sample size: how many independent samples would give this interval. NaN where
+        there is no interval, or none made of samples.
     """
 
     estimate: float | NDArray[np.float64]
     low: float | NDArray[np.float64]
     high: float | NDArray[np.float64]
     confidence: float
+    effective: float | NDArray[np.float64] = math.nan
 
     def __getitem__(self, index: int) -> "Interval":
-        return Interval(
-            float(self.estimate[index]),
-            float(self.low[index]),
-            float(self.high[index]),
-            self.confidence,
+        estimate, low, high, effective = (
+            float(np.broadcast_to(values, np.shape(self.estimate))[index])
+            for values in (self.estimate, self.low, self.high, self.effective)
         )
+        return Interval(estimate, low, high, self.confidence, effective)
 
 
 def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 1) -> Interval:
@@ -70,10 +73,17 @@ def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 
     half = quantile * samples.std(axis=0, ddof=1) / np.sqrt(m)
     if samples.ndim == 1:
         estimate, half = float(estimate), float(half)
-    return Interval(estimate, estimate - half, estimate + half, confidence)
+    return Interval(estimate, estimate - half, estimate + half, confidence, float(m))
 
 
-def batch_interval(batches: ArrayLike, confidence: float = 0.95, *, among: int = 1) -> Interval:
+def batch_interval(
+    batches: ArrayLike,
+    confidence: float = 0.95,
+    *,
+    among: int = 1,
+    snapshots: ArrayLike | None = None,
+    relaxations: float | None = None,
+) -> Interval:
     """Return the interval for the mean of a stationary series from its batch means.
 
     Neighbouring batches are joined, two into one, until their lag-1 autocorrelation is small or
@@ -87,18 +97,25 @@ def batch_interval(batches: ArrayLike, confidence: float = 0.95, *, among: int =
         of which is treated by itself.
     confidence, among
         As in `mean_interval`.
+    snapshots : array_like of float, shape (m,) or (m, q), optional
+        The quantities at the ends of the batches. Their variance over the squared standard error
+        is the effective sample size: the length of the run over the integrated autocorrelation
+        time. Without them it is the number of batches left after joining.
+    relaxations : float, optional
+        Length of the run in relaxation times of the chain, where theory knows one.
 
     Returns
     -------
     Interval
-        Its ends are NaN where the run is too short to support an interval: batches still
-        correlated when 8 to 15 are left, a quantity that is 0 in some batch (a rare event, of
-        which too few were seen), or one that never changed.
+        Its ends are NaN where the run is too short to support an interval: fewer than 20
+        relaxation times, batches still correlated when 8 to 15 are left, a quantity that is 0 in
+        some batch (a rare event, of which too few were seen), or one that never changed.
 
     Raises
     ------
     ParameterError
-        If there are fewer than 8 batches, or confidence is not in (0, 1).
+        If there are fewer than 8 batches, the snapshots have another shape than the batches, or
+        confidence is not in (0, 1).
 
     References
     ----------
@@ -112,11 +129,30 @@ def batch_interval(batches: ArrayLike, confidence: float = 0.95, *, among: int =
             f"{batches.shape[0] if batches.ndim else 0} batches give no interval: at least 8 are "
             "needed."
         )
-    if batches.ndim == 1:
-        return _batch_interval(batches, confidence, among)
-    each = [_batch_interval(column, confidence, among) for column in batches.T]
-    ends = (np.array([getattr(one, end) for one in each]) for end in ("estimate", "low", "high"))
-    return Interval(*ends, confidence)
+    if snapshots is not None and np.shape(snapshots) != batches.shape:
+        raise ParameterError(
+            f"snapshots of shape {np.shape(snapshots)} do not belong to batches of shape "
+            f"{batches.shape}: give one at the end of each batch."
+        )
+    if relaxations is not None:
+        relaxations = real("relaxations", relaxations, 0.0)
+    columns = batches.reshape(len(batches), -1)
+    each = [_batch_interval(column, confidence, among) for column in columns.T]
+    if relaxations is not None and relaxations < 20:
+        each = [Interval(one.estimate, math.nan, math.nan, confidence) for one in each]
+    estimate, low, high, effective = (
+        np.array([getattr(one, name) for one in each])
+        for name in ("estimate", "low", "high", "effective")
+    )
+    if snapshots is not None:
+        # The interval of so many effective batches is Student's, which gives back its error.
+        from scipy.stats import t
+
+        quantile = t.ppf(1 - (1 - confidence) / (2 * among), effective - 1)
+        error = (high - low) / 2 / quantile
+        effective = np.var(np.reshape(snapshots, columns.shape), axis=0, ddof=1) / error**2
+    together = Interval(estimate, low, high, confidence, effective)
+    return together[0] if batches.ndim == 1 else together
 
 
 def _batch_interval(batches: NDArray[np.float64], confidence: float, among: int) -> Interval:
@@ -135,7 +171,9 @@ def _batch_interval(batches: NDArray[np.float64], confidence: float, among: int)
         return Interval(mean, np.nan, np.nan, confidence)
     interval = mean_interval(batches, confidence, among=among)
     shift = mean - interval.estimate  # a batch may have been left over
-    return Interval(mean, interval.low + shift, interval.high + shift, confidence)
+    return Interval(
+        mean, interval.low + shift, interval.high + shift, confidence, interval.effective
+    )
 
 
 def _lag_one(batches: NDArray[np.float64]) -> float:

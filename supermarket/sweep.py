@@ -1,14 +1,16 @@
 """Many runs over the cores of this machine."""
 
+import ctypes
+import threading
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from inspect import signature
 from typing import Any, TypeVar
 
 from numpy.random import SeedSequence
 from tqdm import tqdm
 
-from supermarket.validation import integer
+from supermarket.validation import ParameterError, integer
 
 Result = TypeVar("Result")
 
@@ -19,6 +21,7 @@ def run_points(
     *,
     seed: int,
     threads: int = 1,
+    done: dict[int, Result] | None = None,
 ) -> list[Result]:
     """Call ``function(**point, seed=...)`` for every point and return the results in order.
 
@@ -36,18 +39,58 @@ def run_points(
         Root of all streams.
     threads : int
         Runs at a time. A bar shows the progress where stderr is a terminal.
+    done : dict of int to result, optional
+        Filled with the finished runs by their numbers, as they finish. After Ctrl-C, or an error
+        in one run, it holds what was finished; handed in again, those runs are not repeated. Give
+        the same points and seed then.
+
+    Raises
+    ------
+    ParameterError
+        If a point is refused, or `done` holds a number that no point has.
+    KeyboardInterrupt
+        Within a second of Ctrl-C: the runs that are under way are left.
     """
     threads = integer("threads", threads, 1, 1000)
     seed = integer("seed", seed, 0)
     points = list(points)
     streams = SeedSequence(seed).spawn(len(points))
+    done = {} if done is None else done
+    if unknown := done.keys() - set(range(len(points))):
+        raise ParameterError(
+            f"done holds run {sorted(unknown)[0]} of {len(points)}: it belongs to other points."
+        )
 
     if "dry_run" in signature(function).parameters:
         for point, stream in zip(points, streams, strict=True):
             function(**point, seed=stream, dry_run=True)
 
-    def one(point: Mapping[str, Any], stream: SeedSequence) -> Result:
-        return function(**point, seed=stream)
+    running: set[int] = set()
+    lock = threading.Lock()
 
+    def one(number: int) -> None:
+        with lock:
+            running.add(threading.get_ident())
+        try:
+            done[number] = function(**points[number], seed=streams[number])
+        finally:
+            with lock:
+                running.discard(threading.get_ident())
+
+    left = [number for number in range(len(points)) if number not in done]
     with ThreadPoolExecutor(threads) as pool:
-        return list(tqdm(pool.map(one, points, streams), total=len(points), disable=None))
+        try:
+            runs = [pool.submit(one, number) for number in left]
+            bar = tqdm(as_completed(runs), total=len(points), initial=len(done), disable=None)
+            for run in bar:
+                run.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            # Only the main thread hears Ctrl-C: the others are told, between two jitted calls.
+            with lock:
+                for worker in running:
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                        ctypes.c_ulong(worker), ctypes.py_object(KeyboardInterrupt)
+                    )
+            raise
+    return [done[number] for number in range(len(points))]

@@ -32,7 +32,17 @@ start: str = "empty"  # where the chain starts: "empty", or "fixed point"
 seed: int = 7  # root of every random stream
 threads: int = 1  # runs at a time
 """
-KEYS = ["claim", "source", "parameters", "predicted", "measured", "low", "high", "holds"]
+KEYS = [
+    "claim",
+    "source",
+    "parameters",
+    "predicted",
+    "measured",
+    "low",
+    "high",
+    "effective",
+    "holds",
+]
 
 
 def notebook(injected=None, **values):
@@ -249,7 +259,7 @@ def fill(run):
     return run
 
 
-def test_each_verdict_is_written_with_its_eight_keys(run, build):
+def test_each_verdict_is_written_with_its_nine_keys(run, build):
     fill(run).finish()
     written = verdicts(build)
     assert [list(verdict) for verdict in written] == [KEYS, KEYS]
@@ -261,6 +271,7 @@ def test_each_verdict_is_written_with_its_eight_keys(run, build):
         "measured": 0.5,
         "low": 0.4,
         "high": 0.6,
+        "effective": None,
         "holds": True,
     }
     assert written[1]["holds"] is False
@@ -322,6 +333,7 @@ def test_the_table_of_verdicts(run):
     table = fill(run).finish()
     frame = table.frame
     assert list(frame["holds"]) == ["yes", "NO"]
+    assert "effective samples" not in frame  # none was known
     assert list(frame["claim"]) == ["π(2) is the share", "it is 2"]
     assert list(frame["predicted"]) == ["0.5", "3"]
     assert list(frame["interval"]) == ["0.4 to 0.6", "2 to 2"]
@@ -333,6 +345,13 @@ def test_the_table_of_verdicts(run):
     html = table._repr_html_()
     assert "<table" in html
     assert table.note in html
+
+
+def test_the_effective_sample_size_stands_beside_a_verdict(run):
+    run.verdict("c", "s", 0.5, Interval(0.5, 0.4, 0.6, 0.95, 1234.4))
+    run.verdict("c", "s", 0.5, Interval(0.5, 0.4, 0.6, 0.95))
+    assert [verdict["effective"] for verdict in run.verdicts] == [1234.4, None]
+    assert list(run.finish().frame["effective samples"]) == ["1,234", ""]
 
 
 def test_a_table_without_a_note_has_none():

@@ -1,6 +1,9 @@
 """Many runs: the same results in the same order, however they are spread."""
 
+import os
+import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -99,6 +102,48 @@ def test_an_exception_comes_through_and_the_rest_is_left(threads):
     with pytest.raises(ParameterError, match=r"^lam = 2 is out of range"):
         run_points(function, points, seed=0, threads=threads)
     assert len(started) < len(points)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_after_an_interruption_it_goes_on_where_it_stopped(threads):
+    """The third run is interrupted for real: by SIGINT, while it and maybe another are busy."""
+    started, points, interrupt = [], [{"size": size} for size in range(1, 9)], [True]
+
+    def function(*, size, seed):
+        started.append(size)
+        if size == 3 and interrupt[0]:
+            os.kill(os.getpid(), signal.SIGINT)
+            for _ in range(100 * WAIT):  # in short pieces, as a chain runs
+                time.sleep(0.01)
+        return draw(seed=seed, size=size)
+
+    done = {}
+    with pytest.raises(KeyboardInterrupt):
+        run_points(function, points, seed=4, threads=threads, done=done)
+    assert 2 not in done
+    assert set(done) == {0, 1} if threads == 1 else len(done) < 7
+    interrupt[0], before = False, len(done)
+    started.clear()
+    results = run_points(function, points, seed=4, threads=threads, done=done)
+    assert len(started) == 8 - before
+    for result, expected in zip(results, run_points(draw, points, seed=4), strict=True):
+        np.testing.assert_array_equal(result, expected)
+
+
+def test_a_chain_under_way_is_left_at_once():
+    """Both runs would take an hour; a timer sends SIGINT when they have begun."""
+    began = time.monotonic()
+    timer = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    point = {"n": 10**4, "d": 2, "lam": 0.5, "horizon": 1e7, "engine": "scan", "max_hours": 10}
+    with pytest.raises(KeyboardInterrupt):
+        run_points(simulate, [point, point], seed=1, threads=2)
+    assert time.monotonic() - began < WAIT
+
+
+def test_finished_runs_of_other_points_are_refused():
+    with pytest.raises(ParameterError, match=r"done holds run 7 of 2: it belongs to other"):
+        run_points(draw, [{"size": 1}] * 2, seed=0, done={7: 1})
 
 
 def test_points_may_come_from_a_generator_or_be_none():

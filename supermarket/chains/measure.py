@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -68,6 +68,8 @@ class Simulation:
         The profile over consecutive stretches of equal length.
     batch_max_queue : ndarray of float64, shape (batches, levels)
         The law of the maximum over the same stretches.
+    batch_ends : ndarray of int64, shape (batches, levels)
+        The counts at the end of each stretch.
     final : ndarray of int64, shape (levels,)
         The counts at the end.
     chain : str
@@ -83,6 +85,7 @@ class Simulation:
     events: int
     batch_profiles: NDArray[np.float64]
     batch_max_queue: NDArray[np.float64]
+    batch_ends: NDArray[np.int64]
     final: NDArray[np.int64]
     chain: str
     n: int
@@ -101,28 +104,56 @@ class Simulation:
         """Time-averaged number of jobs a queue."""
         return float(self.profile[1:].sum())
 
-    def profile_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
-        """Return batch-means intervals for every level of the profile (see `batch_interval`)."""
-        return batch_interval(self.batch_profiles, confidence, among=among)
+    def profile_interval(self, confidence: float = 0.95, **options: Any) -> Interval:
+        """Return batch-means intervals for every level of the profile.
 
-    def mean_queue_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
-        """Return the batch-means interval for the mean number of jobs a queue."""
-        return batch_interval(self.batch_profiles[:, 1:].sum(axis=1), confidence, among=among)
+        Parameters
+        ----------
+        confidence : float
+            In (0, 1).
+        **options
+            `among`, as in `supermarket.statistics.batch_interval`; and `relaxation_time`, in
+            `time_unit`, where it is known: an interval is refused if the run is not 20 times as
+            long.
+        """
+        return self._interval(self.batch_profiles, self.batch_ends / self.n, confidence, **options)
+
+    def mean_queue_interval(self, confidence: float = 0.95, **options: Any) -> Interval:
+        """Return the interval for the mean number of jobs a queue; see `profile_interval`."""
+        means, ends = (x[:, 1:].sum(axis=1) for x in (self.batch_profiles, self.batch_ends))
+        return self._interval(means, ends / self.n, confidence, **options)
 
     def exact_length_interval(
-        self, length: int, confidence: float = 0.95, *, among: int = 1
+        self, length: int, confidence: float = 0.95, **options: Any
     ) -> Interval:
-        """Return the batch-means interval for the share of queues with exactly this length."""
+        """Return the interval for the share of queues with exactly this length."""
         levels = self.batch_profiles.shape[1]
         if length + 1 >= levels:
             return Interval(0.0, math.nan, math.nan, confidence)  # never seen: rarer than that
-        share = self.batch_profiles[:, length] - self.batch_profiles[:, length + 1]
-        return batch_interval(share, confidence, among=among)
+        share, ends = (
+            x[:, length] - x[:, length + 1] for x in (self.batch_profiles, self.batch_ends)
+        )
+        return self._interval(share, ends / self.n, confidence, **options)
 
-    def mean_max_queue_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
-        """Return the batch-means interval for the mean over time of the maximum queue length."""
+    def mean_max_queue_interval(self, confidence: float = 0.95, **options: Any) -> Interval:
+        """Return the interval for the mean over time of the maximum queue length."""
         lengths = np.arange(self.batch_max_queue.shape[1])
-        return batch_interval(self.batch_max_queue @ lengths, confidence, among=among)
+        ends = (self.batch_ends > 0).sum(axis=1) - 1
+        return self._interval(self.batch_max_queue @ lengths, ends, confidence, **options)
+
+    def _interval(
+        self,
+        batches: NDArray[np.float64],
+        ends: NDArray[np.float64],
+        confidence: float,
+        *,
+        among: int = 1,
+        relaxation_time: float | None = None,
+    ) -> Interval:
+        relaxations = None if relaxation_time is None else self.horizon / relaxation_time
+        return batch_interval(
+            batches, confidence, among=among, snapshots=ends, relaxations=relaxations
+        )
 
     def max_queue_range(self, share: float = 0.98) -> Interval:
         """Return the lengths that the maximum takes for this share of the time, and its median.
@@ -264,7 +295,7 @@ def measure(
         ends = np.rint(ends)
     profiles: list[NDArray[np.float64]] = []
     tops: list[NDArray[np.float64]] = []
-    path = []
+    path, last = [], []
     upcoming = list(todo.times)
     for begin, end in pairwise(ends):
         batch_profile, batch_top, now = np.zeros(1), np.zeros(1), begin
@@ -282,6 +313,7 @@ def measure(
             batch_top = _add(batch_top, top * (end - now))
         profiles.append(batch_profile / (end - begin))
         tops.append(batch_top / (end - begin))
+        last.append(chain.counts.copy())
     levels = len(chain.counts)
     weights = np.diff(ends) / todo.horizon
     batch_profiles, batch_tops = _stack(profiles, levels), _stack(tops, levels)
@@ -294,6 +326,7 @@ def measure(
         events=clock.events,
         batch_profiles=batch_profiles,
         batch_max_queue=batch_tops,
+        batch_ends=_stack(last, levels, np.int64),
         final=chain.counts.copy(),
         chain=name,
         n=todo.n,

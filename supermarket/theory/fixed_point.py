@@ -196,6 +196,49 @@ def mean_sojourn(lam: float, d: int) -> float:
     return mean_queue(lam, d) / arrival_rate(lam)
 
 
+def relaxation_time(lam: float, d: int) -> float:
+    r"""Return the time in which the mean-field ODE forgets its start, near the fixed point.
+
+    It is 1 / mu, in mean service times, with mu the smallest eigenvalue of the drift (1.1)
+    linearised at the fixed point. A deviation w of the profile drifts by
+
+    .. math::
+        \dot w_i = a_{i-1} w_{i-1} - (1 + a_i) w_i + w_{i+1}, \qquad a_i = \lambda d \pi(i)^{d-1},
+
+    w_0 = 0. For d = 1 the time is that of one M/M/1 queue, (1 - sqrt(lam))**-2; for lam near 1 and
+    large d it is close to (lam d)**(k-1), k = k_{lam,d}. A finite system may take longer: see
+    `supermarket.theory.near_saturation.PowerCase.relaxation_time`.
+
+    Raises
+    ------
+    ParameterError
+        If lam is not in (0, 1), or d < 1.
+
+    Examples
+    --------
+    >>> from supermarket import relaxation_time
+    >>> round(relaxation_time(0.9, 2), 2)
+    13.25
+    """
+    lam = arrival_rate(lam)
+    d = integer("d", d, 1, EXACT_MAX)
+    if d == 1:
+        return (1 - math.sqrt(lam)) ** -2
+    rates = []  # a_1, a_2, ... as far as anything moves up
+    while not rates or rates[-1] > 1e-20:
+        rates.append(lam * d * fixed_point(lam, d, len(rates) + 1)[-1] ** (d - 1))
+    # Inverse iteration. With sums from i upwards, -drift(w) = b reads w_i = a_{i-1} w_{i-1} +
+    # (b_i + b_{i+1} + ...): nothing is subtracted, so mu is exact to rounding however small it is.
+    b, time, before = np.ones(len(rates)), 1.0, 0.0
+    while abs(time - before) > 1e-13 * time:
+        w = np.cumsum(b[::-1])[::-1]
+        for i in range(1, len(w)):
+            w[i] += rates[i - 1] * w[i - 1]
+        before, time = time, float(np.max(w))
+        b = w / time
+    return time
+
+
 def trajectory(
     lam: float, d: int, times: ArrayLike, *, start: ArrayLike = (1.0,), levels: int | None = None
 ) -> NDArray[np.float64]:

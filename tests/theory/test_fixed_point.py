@@ -17,6 +17,7 @@ from supermarket import (
     max_queue_hypothesis,
     mean_queue,
     mean_sojourn,
+    relaxation_time,
     trajectory,
 )
 
@@ -339,9 +340,42 @@ def test_trajectory_at_time_zero_alone_is_the_start():
     assert trajectory(0.5, 2, [0.0], start=[1, 0.5])[0, :3].tolist() == [1, 0.5, 0]
 
 
+@pytest.mark.parametrize(("lam", "d"), [(0.5, 2), (0.9, 2), (0.99, 3), (0.95, 10), (0.999, 50)])
+def test_relaxation_time_is_the_slowest_of_the_linearised_drift(lam, d):
+    levels = 14
+    up = lam * d * fixed_point(lam, d, levels) ** (d - 1)
+    jacobian = np.diag(-1 - up[1:]) + np.diag(up[1:-1], -1) + np.diag(np.ones(levels - 1), 1)
+    slowest = np.linalg.eigvals(jacobian).real.max()
+    assert relaxation_time(lam, d) == pytest.approx(-1 / slowest, rel=1e-10)
+
+
+def test_relaxation_time_in_the_regime_of_the_theorem():
+    """Close to (lam d)**(k-1), k = 2 and 3, with 1 - lam far below d**(1-k)."""
+    assert relaxation_time(1 - 1e-10, 10**6) == pytest.approx(10**6, rel=3e-4)
+    assert relaxation_time(1 - 3e-11, 10**4) == pytest.approx(10**8, rel=0.01)
+    assert relaxation_time(0.5, 2**53) == pytest.approx(1, rel=1e-12)
+
+
+def test_relaxation_time_seen_in_the_ode():
+    late = trajectory(0.9, 2, [60.0, 70.0])
+    gap = np.abs(late - fixed_point(0.9, 2, late.shape[1] - 1))[:, 1]
+    assert 10 / math.log(gap[0] / gap[1]) == pytest.approx(relaxation_time(0.9, 2), rel=0.02)
+
+
+def test_relaxation_time_with_one_choice_is_that_of_one_queue():
+    """The gap of the M/M/1 queue, the bottom of a continuous spectrum."""
+    levels, lam = 2000, 0.5
+    jacobian = np.diag(np.full(levels, -1 - lam))
+    root = np.full(levels - 1, math.sqrt(lam))  # made symmetric
+    slowest = np.linalg.eigvalsh(jacobian + np.diag(root, 1) + np.diag(root, -1)).max()
+    assert relaxation_time(lam, 1) == pytest.approx(-1 / slowest, rel=1e-4)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda: relaxation_time(1.0, 2), "lam = 1 is out of range"),
+        (lambda: relaxation_time(0.9, 0), "d = 0 is out of range"),
         (lambda: fixed_point(1.2, 2, 3), "lam = 1.2 is out of range: choose 0 < lam < 1"),
         (lambda: fixed_point("0.9", 2, 3), "lam = '0.9' is text"),
         (lambda: fixed_point(0.9, 0, 3), "d = 0 is out of range"),
