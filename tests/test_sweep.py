@@ -121,7 +121,8 @@ def test_after_an_interruption_it_goes_on_where_it_stopped(threads):
     with pytest.raises(KeyboardInterrupt):
         run_points(function, points, seed=4, threads=threads, done=done)
     assert 2 not in done
-    assert set(done) == {0, 1} if threads == 1 else len(done) < 7
+    if threads == 1:
+        assert set(done) == {0, 1}
     interrupt[0], before = False, len(done)
     started.clear()
     results = run_points(function, points, seed=4, threads=threads, done=done)
