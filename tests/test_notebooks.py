@@ -103,6 +103,7 @@ BAD = [
     ("service_tails", {"beta": [0.9]}, "beta[0] = 0.9"),
     ("log_log", {"decades": 40}, "decades = 40 is out of range: choose 2 <= decades <= 15."),
     ("mean_field_correction", {"d": [1]}, "d[0] = 1 is out of range"),
+    ("exact_and_fast", {"replicas": 1}, "replicas = 1 is out of range: choose 20 <= replicas"),
     ("introduction", {"d": "2"}, "d = '2' is not a list: write it as [2]."),
 ]
 

@@ -24,6 +24,7 @@ import math
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
 from supermarket.chains.sampling import all_among, log_all_among
 
@@ -101,6 +102,33 @@ def advance(
                 top += 1 if s[top + 1] > 0 else -1
     at_top[top] += done - since
     return done
+
+
+def bands(
+    counts: NDArray[np.int64], d: int, lam: float, replacement: bool = True
+) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Return the bands that a batch from these counts would have.
+
+    Parameters
+    ----------
+    counts : array_like of int, shape (levels,)
+        Queues with length at least 0, 1, ..., all positive.
+    d, lam, replacement
+        As in `supermarket.simulate`.
+
+    Returns
+    -------
+    low, high : ndarray of int64, shape (levels,)
+        The least and the greatest value that each count may take; n for level 0.
+    events : int
+        How many events they are meant for.
+    """
+    s = np.append(np.asarray(counts, dtype=np.int64), 0)
+    low, high = np.zeros(len(s) + 1, dtype=np.int64), np.zeros(len(s) + 1, dtype=np.int64)
+    rare = np.zeros(len(s) + 1, dtype=np.bool_)
+    rule = (d, lam / (1.0 + lam), replacement)
+    events = _bands(s, s[0], len(s) - 2, *rule, low, high, rare, OPEN, SPREAD, MARGIN)
+    return low[: len(s) - 1], high[: len(s) - 1], events
 
 
 @njit(nogil=True)

@@ -256,3 +256,12 @@ def test_every_order_of_certain_events_is_equally_likely():
     assert len(seen) == 6
     for count in seen.values():
         assert abs(count / draws - 1 / 6) < Z * math.sqrt(5 / 36 / draws)
+
+
+def test_the_bands_of_a_batch_hold_the_counts():
+    counts = [10**6, 9 * 10**5, 7 * 10**5, 10**5, 3]
+    low, high, events = batches.bands(counts, 2, 0.9)
+    assert low[0] == high[0] == 10**6
+    assert all(low <= counts)
+    assert all(counts <= high)
+    assert 100 < events < 10**5
