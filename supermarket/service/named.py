@@ -1,0 +1,91 @@
+"""A service law from a text, as a notebook's parameter or a command line gives it."""
+
+import ast
+from pathlib import Path
+
+import pandas as pd
+
+from supermarket import service
+from supermarket.service.law import ServiceLaw
+from supermarket.validation import ParameterError, nearest
+
+_NAMES = (
+    "Exponential", "Deterministic", "Erlang", "Gamma", "Hyperexponential",
+    "Hyperexponential.from_scv", "Uniform", "Weibull", "Lognormal", "Lomax", "Pareto",
+    "BoundedPareto", "PhaseType",
+)  # fmt: skip
+
+
+def named_law(name: str, value: object) -> ServiceLaw:
+    """Return the law that a text such as ``"Lomax(1.5)"`` or ``"sizes.csv:seconds"`` names.
+
+    Parameters
+    ----------
+    name : str
+        Of the parameter, for the sentence of an error.
+    value : str
+        A law of `supermarket.service` as it is written in Python, with numbers or lists of numbers
+        for arguments; or a CSV file, a colon and the name of its column of service times, which
+        gives their empirical law. Alone, a file stands for its only column.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such law, file or column, or an argument is not allowed.
+
+    Examples
+    --------
+    >>> from supermarket.service.named import named_law
+    >>> named_law("service", "Hyperexponential.from_scv(4)").scv
+    4.0
+    """
+    if not isinstance(value, str):
+        raise ParameterError(
+            f'{name} = {value!r} is not a text: write a law such as "Lomax(1.5)" or "sizes.csv".'
+        )
+    if ".csv" in value:
+        return ServiceLaw.from_samples(_column(name, value))
+    try:
+        call = ast.parse(value.strip(), mode="eval").body
+        arguments = [ast.literal_eval(argument) for argument in call.args]
+        named = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
+        asked = ast.unparse(call.func)
+    except (SyntaxError, ValueError, AttributeError, TypeError):
+        word = value.strip().split("(")[0]
+        hint = f' (did you mean "{word}()"?)' if word in _NAMES else nearest(word, _NAMES)
+        raise ParameterError(
+            f'{name} = {value!r} does not name a law: write one such as "Lomax(1.5)", '
+            f'"Deterministic()" or "sizes.csv"{hint}.'
+        ) from None
+    if asked not in _NAMES:
+        raise ParameterError(
+            f"{name} = {value!r} names no law that is known: use one of {', '.join(_NAMES)}"
+            f"{nearest(asked, _NAMES)}."
+        )
+    law: object = service
+    for part in asked.split("."):
+        law = getattr(law, part)
+    try:
+        return law(*arguments, **named)
+    except TypeError:
+        raise ParameterError(
+            f"{name} = {value!r} has too few or too many numbers: see help({asked})."
+        ) from None
+
+
+def _column(name: str, value: str) -> pd.Series:
+    path, _, column = value.partition(":")
+    if not Path(path).is_file():
+        raise ParameterError(f"{name} = {value!r}: there is no file {path} in {Path.cwd()}.")
+    try:
+        table = pd.read_csv(path)
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):
+        raise ParameterError(f"{name} = {value!r}: {path} is not a CSV file with a head.") from None
+    if not column and len(table.columns) == 1:
+        column = table.columns[0]
+    if column not in table.columns:
+        raise ParameterError(
+            f"{name} = {value!r}: choose a column of {path}, one of "
+            f"{', '.join(map(str, table.columns))}, as in {path}:{table.columns[0]}."
+        )
+    return table[column]
