@@ -20,7 +20,9 @@ from benchmarks.memory import growth
 from benchmarks.others import HORIZONS, OTHERS, installed
 from benchmarks.twins import FLAGS, Compiler, Twins, find_compiler
 from supermarket import fixed_point, simulate, simulate_queues
-from supermarket.chains import ranks
+from supermarket.chains import ranks, replicas
+from supermarket.chains.measure import Simulation
+from supermarket.chains.replicas import simulate_replicas
 from supermarket.statistics import Interval, batch_interval
 
 Steps = Callable[[int], object]  # makes so many steps of a chain
@@ -33,7 +35,7 @@ QUICK: list[Case] = [(2, 0.9, 10**3), (1000, 0.999, 10**5)]
 OTHERS_CASE: Case = (2, 0.9, 100)
 MOST_QUEUES = 10**7  # the labelled chain holds every queue in memory
 MOST_STEPS = 5 * 10**10
-PLAIN, TABLE = "C plain", "C table"
+PLAIN, TABLE, REPLICAS = "C plain", "C table", "C replicas"
 ENGINES = ("scan", "table", "ranks", "batches")
 
 
@@ -86,6 +88,17 @@ def runs(twins: Twins | None, d: int, lam: float, n: int) -> dict[str, Steps]:
 
     ready = {} if twins is None else {PLAIN: twin("plain"), TABLE: twin("table")}
     ready |= {name: engine(name) for name in ENGINES if name != "ranks" or n <= ranks.MOST}
+
+    def copies(run: Callable[..., list[Simulation]]) -> Steps:
+        return lambda steps: run(
+            replicas=replicas.LANES, horizon=max(steps // replicas.LANES, 2), time_unit="steps",
+            start=profile, **rule,
+        )  # fmt: skip
+
+    if n <= replicas.MOST:
+        ready["replicas"] = copies(simulate_replicas)
+        if twins is not None:
+            ready[REPLICAS] = copies(twins.simulate_replicas)
     if n <= MOST_QUEUES:
         counts = np.rint(profile * n).astype(np.int64)
         lengths = np.repeat(np.arange(len(counts)), -np.diff(counts, append=0))
@@ -185,8 +198,9 @@ def report(results: dict[str, Any]) -> None:
     print(table(results).to_string(index=False, na_rep="-"))
     print(
         "\nC plain: ns a step, median (least to most). The others: how many times as fast as C "
-        "plain, by the medians.\ntable / C table: time against C on the same algorithm. "
-        "queues: the labelled chain."
+        "plain, by the medians.\ntable / C table: time against C on the same algorithm; so are "
+        f"replicas / C replicas. replicas: a step of one of {replicas.LANES} in lock step. queues: "
+        "the labelled chain."
     )
     d, lam, n = OTHERS_CASE
     for name, other in results["others"].items():
@@ -218,11 +232,11 @@ def table(results: dict[str, Any]) -> pd.DataFrame:
         if PLAIN in ns:
             taken = case["ns"][PLAIN]
             row["C plain"] = f"{ns[PLAIN]:.1f} ({min(taken):.1f} to {max(taken):.1f})"
-            speed = {
-                name: ns[PLAIN] / ns[name] for name in (TABLE, *ENGINES, "queues") if name in ns
-            }
-            row |= {name: f"{ratio:.3g}" for name, ratio in speed.items()}
-            row["table / C table"] = f"{ns['table'] / ns[TABLE]:.2f}"
+            names = (TABLE, REPLICAS, *ENGINES, "replicas", "queues")
+            row |= {name: f"{ns[PLAIN] / ns[name]:.3g}" for name in names if name in ns}
+            for name, twin in (("table", TABLE), ("replicas", REPLICAS)):
+                if name in ns:
+                    row[f"{name} / {twin}"] = f"{ns[name] / ns[twin]:.2f}"
             if (case["d"], case["lam"], case["n"]) == OTHERS_CASE:
                 row |= {
                     name: other if isinstance(other, str) else f"{ns[PLAIN] / other['ns']:.3g}"

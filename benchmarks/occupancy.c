@@ -1,13 +1,14 @@
 /* The occupancy chain of the supermarket model, choices with replacement: yardsticks for
-   supermarket/chains/occupancy.py, with the same bookkeeping.
+   supermarket/chains/occupancy.py and replicas.py, with the same bookkeeping.
 
-   s[i] = queues of length at least i, for i < levels; s[0] = n. Both functions make up to `events`
-   steps in place and return how many: fewer if the top level is about to need more room. With the
-   steps numbered from 1, moved[i] grows by (change of s[i]) * step for every change, and at_top[m]
-   by the number of states left whose top level was m. */
+   s[i] = queues of length at least i, for i < levels; s[0] = n. `plain` and `table` make up to
+   `events` steps in place and return how many: fewer if the top level is about to need more room.
+   With the steps numbered from 1, moved[i] grows by (change of s[i]) * step for every change, and
+   at_top[m] by the number of states left whose top level was m. */
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 /* NumPy's PCG64, so that a twin can be given the very uniforms of a numpy.random.Generator. */
 typedef struct {
@@ -90,17 +91,22 @@ static inline double all_among(int64_t s, double n, int64_t d) {
     return exp((double)d * log1p(-others / n));
 }
 
+/* Count i: its value when the table was made, and what was seen since. */
+static inline int64_t now(int64_t i, const int64_t *s, const int64_t *seen) {
+    return s[i] + (seen[2 * i] >> 40) - (seen[2 * i + 1] >> 40);
+}
+
 /* `only`: the level whose boundary alone has to be compared, or 0 for all. */
-static int outcome(double uniform, int64_t only, const int64_t *low, const int64_t *place, double n,
+static int outcome(double uniform, int64_t only, const int64_t *s, const int64_t *seen, double n,
                    int64_t top, int64_t d, double arrival) {
     int64_t i = only > 0 ? only : top;
     const int64_t last = only > 0 ? only : 1;
     if (uniform < arrival) {
-        while (i >= last && uniform >= arrival * all_among(low[i] + (place[i] >> 40), n, d)) i--;
+        while (i >= last && uniform >= arrival * all_among(now(i, s, seen), n, d)) i--;
         return (int)(2 * (i + 1));
     }
     const double v = (uniform - arrival) / (1.0 - arrival) * n;
-    while (i >= last && (double)(low[i] + (place[i] >> 40)) <= v) i--;
+    while (i >= last && (double)now(i, s, seen) <= v) i--;
     return i > 0 ? (int)(2 * i + 1) : 0;
 }
 
@@ -167,35 +173,40 @@ int64_t table(uint64_t words[4], int64_t *s, int64_t levels, int64_t d, double l
     }
     const int64_t one = (int64_t)1 << 40;
     const double n = (double)s[0], arrival = lam / (1.0 + lam);
-    int64_t low[levels], high[levels], place[levels], limit[levels];
+    int64_t low[levels], high[levels], seen[2 * levels], limit[2 * levels];
     int64_t top = levels - 1, since = 0, done = 0;
     int16_t meaning[1 << 14];
     while (s[top] == 0) top--;
-    place[0] = 0, limit[0] = one << 22;
+    for (int64_t event = 0; event < 2 * levels; event++) seen[event] = 0;
+    limit[0] = one << 22;
     while (done < events && top < levels - 2) {
         low[top + 1] = high[top + 1] = 0;
         const int width = choose_bands(s, n, top, d, arrival, low, high);
         const int shift = 16 - width, bins = 1 << width;
         make_table(meaning, bins, low, high, n, top, d, arrival);
         for (int64_t i = 1; i <= top + 1; i++) {
-            place[i] = (s[i] - low[i]) * one + one / 2;
-            limit[i] = (high[i] - low[i] + 1) * one;
+            limit[2 * i] = (high[i] - s[i] + 1) * one;
+            limit[2 * i + 1] = (s[i] - low[i] + 1) * one;
         }
-        int64_t i;
-        do {
+        while (done < events) {
             const int bin = bits[done++] >> shift;
-            int event = meaning[bin];
+            int64_t event = meaning[bin];
             if (event < 0) {
                 const double uniform = (bin + next_uniform(&rng)) / bins;
-                event = outcome(uniform, -1 - event, low, place, n, top, d, arrival);
+                event = outcome(uniform, -1 - event, s, seen, n, top, d, arrival);
             }
-            i = event >> 1;
-            const int64_t falls = -(int64_t)(event & 1); /* without a branch */
-            place[i] += ((one + done) ^ falls) - falls;
-        } while (0 <= place[i] && place[i] < limit[i] && done < events);
-        for (i = 1; i <= top + 1; i++) {
-            s[i] = low[i] + (place[i] >> 40);
-            moved[i] += (place[i] & (one - 1)) - one / 2;
+            seen[event] += one + done;
+            if (seen[event] >= limit[event]) {
+                const int64_t i = event >> 1, count = now(i, s, seen);
+                const int64_t left = event & 1 ? count - low[i] : high[i] - count;
+                if (left < 0) break;
+                limit[event] = ((seen[event] >> 40) + left + 1) * one;
+            }
+        }
+        for (int64_t i = 1; i <= top + 1; i++) {
+            s[i] = now(i, s, seen);
+            moved[i] += (seen[2 * i] & (one - 1)) - (seen[2 * i + 1] & (one - 1));
+            seen[2 * i] = seen[2 * i + 1] = 0;
         }
         if (s[top] == 0 || s[top + 1] > 0) {
             at_top[top] += done - since;
@@ -205,5 +216,108 @@ int64_t table(uint64_t words[4], int64_t *s, int64_t levels, int64_t d, double l
     }
     at_top[top] += done - since;
     store(&rng, words);
+    return done;
+}
+
+/* Replicas in lock step: the functions of replicas.py, one by one. */
+
+enum { LANES = 64, BLOCK = 255, NOTHING = -32768 };
+
+static inline uint64_t next_in_lane(uint64_t words[4][LANES], int lane) {
+    const uint64_t a = words[0][lane], b = words[1][lane];
+    const uint64_t c = words[2][lane] ^ a, d = words[3][lane] ^ b;
+    const uint64_t total = a + words[3][lane];
+    words[0][lane] = a ^ d;
+    words[1][lane] = b ^ c;
+    words[2][lane] = c ^ b << 17;
+    words[3][lane] = d << 45 | d >> 19;
+    return (total << 23 | total >> 41) + a;
+}
+
+static void draw(uint64_t words[4][LANES], const uint64_t *cuts, const int16_t *pairs,
+                 int64_t width, int16_t events[][LANES]) {
+    uint64_t drawn[BLOCK][LANES];
+    for (int step = 0; step < BLOCK; step++)
+        for (int lane = 0; lane < LANES; lane++) drawn[step][lane] = next_in_lane(words, lane);
+    for (int step = 0; step < BLOCK; step++)
+        for (int lane = 0; lane < LANES; lane++) {
+            const uint64_t k = drawn[step][lane] >> (64 - width);
+            events[step][lane] = pairs[2 * k + (drawn[step][lane] >= cuts[k])];
+        }
+}
+
+typedef struct {
+    int16_t count[LANES], moved[LANES], above[LANES];
+} row;
+
+static void make_steps(int16_t events[][LANES], int64_t steps, row *rows, int64_t levels) {
+    int16_t rank[LANES], above[LANES] = {0}, target[LANES], change[LANES], weighted[LANES];
+    for (int lane = 0; lane < LANES; lane++)
+        rank[lane] = (int16_t)(events[0][lane] ^ events[0][lane] >> 15);
+    for (int64_t i = 1; i < levels; i++)
+        for (int lane = 0; lane < LANES; lane++) above[lane] += rows[i].count[lane] > rank[lane];
+    for (int64_t step = 1; step <= steps; step++) {
+        for (int lane = 0; lane < LANES; lane++) {
+            const int16_t falls = events[step - 1][lane] >> 15;
+            target[lane] = (int16_t)(above[lane] + 1 + falls);
+            change[lane] = falls | 1;
+            weighted[lane] = (int16_t)((falls | 1) * step);
+            rank[lane] = (int16_t)(events[step][lane] ^ events[step][lane] >> 15);
+            above[lane] = 0;
+        }
+        for (int64_t i = 1; i < levels; i++) {
+            row *restrict here = rows + i;
+            for (int lane = 0; lane < LANES; lane++) {
+                const int16_t before = here->count[lane];
+                const int16_t hit = (int16_t)-(target[lane] == (int16_t)i);
+                const int16_t after = (int16_t)(before + (change[lane] & hit));
+                here->count[lane] = after;
+                here->moved[lane] += weighted[lane] & hit;
+                here->above[lane] += before > 0;
+                above[lane] += after > rank[lane];
+            }
+        }
+    }
+}
+
+/* Go on from step `done` up to `last` and return where: sooner if there is need for more levels.
+   counts, moved, above: (levels, LANES). */
+int64_t replicas(uint64_t words[4][LANES], const uint64_t *cuts, const int16_t *pairs, int64_t width,
+                 const int64_t *wanted, int64_t done, int64_t last, int64_t levels,
+                 int16_t counts[][LANES], int64_t moved[][LANES], int64_t above[][LANES]) {
+    int16_t events[BLOCK + 1][LANES];
+    row rows[levels];
+    while (done < last) {
+        const int64_t steps = last - done < BLOCK ? last - done : BLOCK;
+        uint64_t kept[4][LANES];
+        memcpy(kept, words, sizeof kept);
+        draw(words, cuts, pairs, width, events);
+        for (int lane = 0; lane < LANES; lane++) {
+            const int64_t left = wanted[lane] > done ? wanted[lane] - done : 0;
+            for (int j = 0; left == 0 && j < 4; j++) words[j][lane] = kept[j][lane];
+            for (int64_t step = left; step < BLOCK; step++) events[step][lane] = NOTHING;
+            events[steps][lane] = NOTHING;
+        }
+        memset(rows, 0, sizeof rows);
+        for (int64_t i = 0; i < levels; i++) memcpy(rows[i].count, counts[i], sizeof counts[i]);
+        make_steps(events, steps, rows, levels);
+        for (int lane = 0; lane < LANES; lane++)
+            if (rows[levels - 1].count[lane] || rows[levels - 1].above[lane]) {
+                memcpy(words, kept, sizeof kept);
+                return done;
+            }
+        for (int lane = 0; lane < LANES; lane++) {
+            const int64_t left = wanted[lane] > done ? wanted[lane] - done : 0;
+            const int64_t made = left < steps ? left : steps;
+            above[0][lane] += made;
+            for (int64_t i = 1; i < levels; i++) {
+                const int64_t count = rows[i].count[lane];
+                moved[i][lane] += done * (count - counts[i][lane]) + rows[i].moved[lane];
+                above[i][lane] += rows[i].above[lane] - (count > 0 ? steps - made : 0);
+                counts[i][lane] = (int16_t)count;
+            }
+        }
+        done += steps;
+    }
     return done;
 }

@@ -7,11 +7,14 @@ import subprocess
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.chains import replicas
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
 
 SOURCE = Path(__file__).with_name("occupancy.c")
@@ -76,6 +79,33 @@ class Twins:
         counts = with_room(given_counts(n, start))
         function = getattr(self._library, twin)
         return measure(_Chain(function, counts, d, lam, rng), f"C, {twin}", "given", todo, rng)
+
+    def simulate_replicas(self, *arguments: Any, **options: Any) -> list[Simulation]:
+        """Do what `simulate_replicas` does, with the steps made in C."""
+        with patch.object(replicas, "_advance", self._advance_replicas):
+            return replicas.simulate_replicas(*arguments, **options)
+
+    def _advance_replicas(
+        self, words: NDArray[np.uint64], cuts: NDArray[np.uint64], pairs: NDArray[np.int16],
+        wanted: NDArray[np.int64], done: int, *rows: NDArray,
+    ) -> tuple[NDArray, ...]:  # fmt: skip
+        function = self._library.replicas
+        function.restype = ctypes.c_int64
+        last = min(done + replicas.STEPS_A_CALL, int(wanted.max()))
+        levels = int(np.flatnonzero(rows[0].any(axis=1))[-1]) + 2
+        while done < last:
+            done = function(
+                *(ctypes.c_void_p(array.ctypes.data) for array in (words, cuts, pairs)),
+                ctypes.c_int64(len(cuts).bit_length() - 1),
+                ctypes.c_void_p(wanted.ctypes.data),
+                *(ctypes.c_int64(number) for number in (done, last, levels)),
+                *(ctypes.c_void_p(array.ctypes.data) for array in rows),
+            )
+            if done < last:
+                levels += 1
+                if levels > len(rows[0]):
+                    rows = tuple(np.pad(array, ((0, 1), (0, 0))) for array in rows)
+        return rows
 
 
 class _Chain:

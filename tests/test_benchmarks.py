@@ -8,6 +8,7 @@ import pytest
 from benchmarks import __main__ as bench
 from benchmarks import others, twins
 from supermarket import fixed_point, simulate
+from supermarket.chains.replicas import simulate_replicas
 
 
 @pytest.fixture(scope="module")
@@ -33,6 +34,18 @@ def test_a_twin_takes_the_very_steps_of_our_engine(c, twin, n, d, lam):
     np.testing.assert_allclose(made.batch_max_queue, ours.batch_max_queue, rtol=1e-13)
 
 
+@pytest.mark.parametrize(("n", "d", "lam"), [(1, 2, 0.9), (300, 1, 0.9), (300, 2, 0.9)])
+def test_the_twin_of_the_replicas_takes_their_very_steps(c, n, d, lam):
+    # From an empty start the levels have to grow; the replicas finish at different times.
+    given = {"replicas": 66, "horizon": 9000 / n, "warmup": 0, "batches": 8, "seed": 5}
+    made = c.simulate_replicas(n, d, lam, start=[1.0], **given)
+    ours = simulate_replicas(n, d, lam, start=[1.0], **given)
+    for a, b in zip(made, ours, strict=True):
+        np.testing.assert_array_equal(a.final, b.final)
+        np.testing.assert_array_equal(a.batch_profiles, b.batch_profiles)
+        np.testing.assert_array_equal(a.batch_max_queue, b.batch_max_queue)
+
+
 @pytest.mark.parametrize("twin", ["plain", "table"])
 @pytest.mark.parametrize(("d", "lam"), [(1, 0.6), (2, 0.8), (50, 0.95)])
 def test_a_twin_stays_near_the_fixed_point(c, twin, d, lam):
@@ -52,14 +65,16 @@ def test_without_a_compiler_the_rest_still_runs(tmp_path, capsys, monkeypatch):
     bench.main(["--quick", "--build", str(tmp_path)])
     assert "no C compiler" in capsys.readouterr().out
     results = json.loads((tmp_path / "benchmarks.json").read_text())
-    expected = {*bench.ENGINES, "queues"}
-    assert all(set(case["ns"]) == expected for case in results["times"])
+    few, many = ({*case["ns"]} for case in results["times"])
+    assert few - {"replicas"} == many == {*bench.ENGINES, "queues"}
+    assert "replicas" in few
 
 
 def test_quick_benchmarks(c, tmp_path, capsys):
     bench.main(["--quick", "--build", str(tmp_path)])
     shown = capsys.readouterr().out
     assert "table / C table" in shown
+    assert "replicas / C replicas" in shown
     results = json.loads((tmp_path / "benchmarks.json").read_text())
     assert len(results["times"]) == len(bench.QUICK)
     for case in results["times"]:

@@ -15,7 +15,7 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains import batches as many
-from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
+from supermarket.chains.measure import Plan, Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.ranks import FAST, Ranks
 from supermarket.chains.sampling import all_among
 from supermarket.validation import EXACT_MAX, MOST_LEVELS, MOST_QUEUES, ParameterError, choice
@@ -110,15 +110,10 @@ def simulate(
     )  # fmt: skip
     engine = _pick(engine, todo.n, todo.d)
     rng = np.random.default_rng(todo.seed)
-    if isinstance(start, str) and start == "fixed point":
-        counts, named = _fixed_point_counts(todo.n, todo.d, todo.lam, todo.replacement), start
-    elif isinstance(start, str) and start == "empty":
-        counts, named = np.array([todo.n], dtype=np.int64), start
-    else:
-        counts, named = given_counts(todo.n, start), "given"
+    counts, named = start_counts(todo, start)
     if dry_run:
         return None
-    chain = _ENGINES[engine](with_room(counts), todo.d, todo.lam, todo.replacement, rng)
+    chain = _ENGINES[engine](counts, todo.d, todo.lam, todo.replacement, rng)
     return measure(chain, f"occupancy, {engine}", named, todo, rng)
 
 
@@ -185,7 +180,18 @@ def _pick(engine: str, n: int, d: int) -> str:
     return "ranks" if n <= FAST else "table" if n < (10**7 if d > 1 else 10**8) else "batches"
 
 
-def _fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.int64]:
+def start_counts(todo: Plan, start: str | ArrayLike) -> tuple[NDArray[np.int64], str]:
+    """Return the counts to start from, with room for more levels, and the name of the start."""
+    if isinstance(start, str) and start == "fixed point":
+        counts, named = fixed_point_counts(todo.n, todo.d, todo.lam, todo.replacement), start
+    elif isinstance(start, str) and start == "empty":
+        counts, named = np.array([todo.n], dtype=np.int64), start
+    else:
+        counts, named = given_counts(todo.n, start), "given"
+    return with_room(counts), named
+
+
+def fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.int64]:
     """Return the counts nearest to the fixed point: s[i+1] = lam n beta(s[i]), rounded."""
     counts = [n]
     while counts[-1] > 0:
@@ -264,9 +270,10 @@ def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):
     arrival = lam / (1.0 + lam)
     low, high = np.zeros(len(s), dtype=np.int64), np.zeros(len(s), dtype=np.int64)
     table = np.empty(2**14, dtype=np.int16)
-    # place[i] holds s[i] - low[i] in units of 2**40 and, below, 2**39 + what is to join moved[i]:
-    # an event is one addition. Entry 0, without limits, takes the events that change nothing.
-    place, limit = np.zeros(len(s), dtype=np.int64), np.full(len(s), 2**62)
+    # seen[event] holds how often in units of 2**40 and, below, the sum of the steps: an event is
+    # one addition. No count can leave its band before an event was seen as often as its limit says.
+    seen = np.zeros(2 * len(s), dtype=np.int64)
+    limit = np.full(2 * len(s), 2**62)
     since, done = 0, 0
     top = len(s) - 1
     while s[top] == 0:
@@ -277,23 +284,29 @@ def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):
         bins = 2**width
         _make_table(table[:bins], low, high, n, top, d, arrival, replacement)
         for i in range(1, top + 2):
-            place[i] = ((s[i] - low[i]) << 40) + 2**39
-            limit[i] = (high[i] - low[i] + 1) << 40
+            limit[2 * i] = (high[i] - s[i] + 1) << 40
+            limit[2 * i + 1] = (s[i] - low[i] + 1) << 40
         shift = np.uint16(16 - width)
         for step in range(done + 1, len(bits) + 1):
             chosen = np.uint64(bits[step - 1] >> shift)  # unsigned: no test for an index below 0
             event = np.int64(table[chosen])
             if event < 0:
                 uniform = (chosen + rng.random()) / bins
-                event = _outcome(uniform, -1 - event, low, place, n, top, d, arrival, replacement)
-            i = np.uint64(event >> 1)
-            place[i] += 2**40 + step if event & 1 == 0 else -(2**40) - step
-            if place[i] < 0 or place[i] >= limit[i]:
-                break
+                event = _outcome(uniform, -1 - event, s, seen, n, top, d, arrival, replacement)
+            event = np.uint64(event)
+            seen[event] += 2**40 + step
+            if seen[event] >= limit[event]:
+                i = np.int64(event >> np.uint64(1))
+                now = _now(i, s, seen)
+                left = now - low[i] if event & np.uint64(1) else high[i] - now
+                if left < 0:
+                    break
+                limit[event] = ((seen[event] >> 40) + left + 1) << 40
         done = step
         for i in range(1, top + 2):
-            s[i] = low[i] + (place[i] >> 40)
-            moved[i] += (place[i] & (2**40 - 1)) - 2**39
+            s[i] = _now(i, s, seen)
+            moved[i] += (seen[2 * i] & (2**40 - 1)) - (seen[2 * i + 1] & (2**40 - 1))
+            seen[2 * i] = seen[2 * i + 1] = 0
         if s[top] == 0 or s[top + 1] > 0:
             at_top[top] += done - since
             since = done
@@ -303,24 +316,30 @@ def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):
 
 
 @njit(nogil=True)
-def _outcome(uniform, only, low, place, n, top, d, arrival, replacement):
+def _now(i, s, seen):
+    """Return count i: its value when the table was made, and what was seen since."""
+    return s[i] + (seen[2 * i] >> 40) - (seen[2 * i + 1] >> 40)
+
+
+@njit(nogil=True)
+def _outcome(uniform, only, s, seen, n, top, d, arrival, replacement):
     """Return the event of one uniform: 2 i if count i rises, 2 i + 1 if it falls, 0 if neither.
 
     Arrivals take [0, arrival); those that make count i rise [arrival beta(s[i]), arrival
     beta(s[i-1])). Departures take the rest; those that make count i fall [y(s[i+1]), y(s[i])) with
     y(s) = arrival + (1 - arrival) s / n. If `only` is a level, its boundary is the only one that
-    has to be compared; if it is 0, all are. Counts are s[i] = low[i] + place[i] / 2**40.
+    has to be compared; if it is 0, all are.
     """
     i, last = (only, only) if only > 0 else (top, 1)
     if uniform < arrival:
         while i >= last:
-            beta = all_among(low[i] + (place[i] >> 40), n, d, replacement)
+            beta = all_among(_now(i, s, seen), n, d, replacement)
             if uniform < arrival * beta:
                 break
             i -= 1
         return 2 * (i + 1)
     v = (uniform - arrival) / (1.0 - arrival) * n
-    while i >= last and low[i] + (place[i] >> 40) <= v:
+    while i >= last and _now(i, s, seen) <= v:
         i -= 1
     return 2 * i + 1 if i > 0 else 0
 

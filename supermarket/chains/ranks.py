@@ -51,7 +51,7 @@ class Ranks:
         exactly = counts - np.append(counts[1:], 0)
         lengths = np.repeat(np.arange(len(counts), dtype=np.int32)[::-1], exactly[::-1])
         self._lengths = np.append(lengths, np.int32(0))  # and room for what is not to be kept
-        self._table = _alias_table(_law(counts[0], d, lam, replacement))
+        self._table = alias_table(law_of_ranks(counts[0], d, lam, replacement))
         self._rng = rng
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
@@ -66,7 +66,7 @@ class Ranks:
 
 
 @njit(nogil=True)
-def _law(n, d, lam, replacement):
+def law_of_ranks(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.float64]:
     """Return the probabilities of an arrival (outcome 2 r) and a departure (2 r + 1) at rank r."""
     law = np.empty(2 * n)
     arrival = lam / (1.0 + lam)
@@ -80,7 +80,9 @@ def _law(n, d, lam, replacement):
 
 
 @njit(nogil=True)
-def _alias_table(law):
+def alias_table(
+    law: NDArray[np.float64],
+) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint32]]:
     """Return the table of a law: bin k means outcome k in a part of it, alias[k] in the rest.
 
     There are 2**width bins, chosen by the high bits of 32. Of the values of the other bits, the

@@ -158,7 +158,7 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam, replac
     And where one boundary alone may lie in a bin, the others need no comparison.
     """
     rng = np.random.default_rng(1)
-    s = with_room(occupancy._fixed_point_counts(n, d, lam, replacement))
+    s = with_room(occupancy.fixed_point_counts(n, d, lam, replacement))
     top, arrival = int(np.flatnonzero(s)[-1]), lam / (1 + lam)
     low, high = np.zeros_like(s), np.zeros_like(s)
     bins = 2 ** occupancy._bands(s, n, top, d, arrival, replacement, low, high)
@@ -173,8 +173,7 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam, replac
             anywhere = rng.integers(low[i], high[i] + 1)
             state[i] = (low[i], high[i], anywhere)[corner if corner < 2 else rng.integers(3)]
         state[1 : top + 1] = np.minimum.accumulate(state[1 : top + 1])
-        place = (state - low) << 40
-        rule = (low, place, n, top, d, arrival, replacement)
+        rule = (state, np.zeros(2 * len(s), dtype=np.int64), n, top, d, arrival, replacement)
         for wanted in certain[::sparse]:
             for uniform in (wanted / bins, (wanted + 1 - 1e-9) / bins):
                 assert occupancy._outcome(uniform, 0, *rule) == means[wanted]
@@ -182,6 +181,32 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam, replac
             for uniform in (one + np.array([0, rng.random(), 1 - 1e-9])) / bins:
                 only = occupancy._outcome(uniform, -1 - means[one], *rule)
                 assert only == occupancy._outcome(uniform, 0, *rule)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "lam", "replacement"),
+    [(1, 1, 0.5, True), (300, 2, 0.9, True), (5000, 70, 0.99, False), (10**6, 1000, 0.999, True)],
+)  # fmt: skip
+def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, replacement, monkeypatch):
+    """With 2**14 bins and the same uniforms, those that the bins leave open drawn as 1/3."""
+    steps = 40_000 if JIT else 1000
+    bits = np.random.default_rng(5).integers(0, 2**16, size=steps, dtype=np.uint16)
+    bands = occupancy._bands
+
+    def fine_bands(*arguments):
+        bands(*arguments)
+        return 14
+
+    monkeypatch.setattr(occupancy, "_bands", fine_bands)
+    look_up = getattr(occupancy._look_up, "py_func", occupancy._look_up)
+    scan_all = getattr(occupancy._scan, "py_func", occupancy._scan)
+    s = with_room(occupancy.fixed_point_counts(n, d, lam, replacement))
+    twin, sums, sums_twin = s.copy(), [s * 0, s * 0], [s * 0, s * 0]
+    done = look_up(bits, Uniforms([1 / 3] * steps), s, d, lam, replacement, *sums)
+    uniforms = Uniforms(((bits >> 2) + 1 / 3) / 2**14)
+    scan_all(uniforms, twin, d, lam, replacement, done, *sums_twin)
+    np.testing.assert_array_equal(s, twin)
+    np.testing.assert_array_equal(sums, sums_twin)
 
 
 def test_compiled_and_plain_kernels_make_the_same_path():

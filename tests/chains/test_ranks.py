@@ -25,7 +25,7 @@ def after(queues, event):
 def test_the_law_of_the_ranks_gives_every_transition(n, d, replacement):
     lam, longest = 0.8, 3
     states, matrix, _ = exact(n, d, lam, replacement, longest + 1)
-    law = ranks._law(n, d, lam, replacement)
+    law = ranks.law_of_ranks(n, d, lam, replacement)
     for state, row in zip(states, matrix, strict=True):
         if max(state) > longest:
             continue
@@ -37,10 +37,10 @@ def test_the_law_of_the_ranks_gives_every_transition(n, d, replacement):
 
 @pytest.mark.parametrize(("n", "d", "replacement"), RULES)
 def test_the_alias_table_reproduces_the_law(n, d, replacement):
-    law = ranks._law(n, d, 0.9, replacement)
+    law = ranks.law_of_ranks(n, d, 0.9, replacement)
     assert law.min() >= 0
     assert law.sum() == pytest.approx(1, abs=1e-14)
-    cut, part, alias = ranks._alias_table(law)
+    cut, part, alias = ranks.alias_table(law)
     bins = len(cut)
     share = (cut + part) * bins / 2**32
     assert 0 <= share.min() <= share.max() <= 1
@@ -55,7 +55,7 @@ def test_the_alias_table_reproduces_the_law(n, d, replacement):
 def test_the_kernel_makes_the_path_of_sorted_queues_and_its_sums(start, d, replacement):
     """Runs of 1, 2, ... words are one path; a third of the words are left open by their bin."""
     start, n, steps = with_room(np.array(start)), 40, 200
-    cut, part, alias = ranks._alias_table(ranks._law(n, d, 0.8, replacement))
+    cut, part, alias = ranks.alias_table(ranks.law_of_ranks(n, d, 0.8, replacement))
     per_bin = 2**32 // len(cut)
     words = np.random.default_rng(3).integers(0, 2**32, size=steps, dtype=np.uint32)
     open_ = (np.arange(steps) % 3 == 0) & (cut[words // per_bin] < per_bin)

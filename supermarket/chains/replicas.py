@@ -1,0 +1,349 @@
+"""Replicas of the occupancy chain in lock step: the fastest way for small n.
+
+An event is a rank and a direction, drawn as in `ranks` from one table that all replicas share, and
+its level is the number of counts s[1] >= s[2] >= ... above the rank: an arrival there raises the
+next count, a departure lowers this one. No step of this depends on a branch, so `LANES` replicas
+make it together, one in each lane of the processor's vector registers. Counts are held in 16 bits.
+
+Each replica has a stream of its own, xoshiro256++ [1]_, which the compiler can run in lanes where
+NumPy's generators go one by one.
+
+References
+----------
+.. [1] D. Blackman and S. Vigna, "Scrambled linear pseudorandom number generators", ACM Transactions
+   on Mathematical Software 47 (2021) 36.
+"""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from numba import njit
+from numpy.random import SeedSequence
+from numpy.typing import ArrayLike, NDArray
+
+from supermarket.chains.measure import Plan, Simulation, measure, plan
+from supermarket.chains.occupancy import start_counts
+from supermarket.chains.ranks import alias_table, law_of_ranks
+from supermarket.sweep import run_points
+from supermarket.validation import ParameterError, integer
+
+LANES = 64
+MOST = 2**15 - 1  # queues: counts and ranks are held in 16 bits
+TALLEST = 2**14  # levels
+BLOCK = 255  # steps: the sum of the first so many fits into 16 bits
+STEPS_A_CALL = 2**10 * BLOCK  # some hundredths of a second, so that Ctrl-C is heard
+NOTHING = -(2**15)  # the event of a lane that waits: a departure at a rank above all counts
+
+
+def simulate_replicas(
+    n: int,
+    d: int,
+    lam: float,
+    replicas: int,
+    *,
+    horizon: float,
+    seed: int | SeedSequence,
+    warmup: float | None = None,
+    start: str | ArrayLike = "fixed point",
+    times: ArrayLike = (),
+    batches: int = 64,
+    replacement: bool = True,
+    time_unit: str = "service",
+    max_hours: float = 1.0,
+    threads: int = 1,
+    dry_run: bool = False,
+) -> list[Simulation] | None:
+    """Simulate independent copies of the supermarket model, many at a time, for small n.
+
+    Every copy is exact, and measured as `supermarket.simulate` measures one. The time of an event
+    grows with the number of levels: for d = 1 and lam near 1, `simulate` is the faster way.
+
+    Parameters
+    ----------
+    n : int
+        Number of queues, from 1 to 32767.
+    replicas : int
+        Number of copies. Copy number k has the k-th stream spawned from `seed`: its result depends
+        on `seed`, k and the other parameters, not on how many copies there are. They run in groups
+        of `LANES` = 64; a group takes as long whether it is full or not.
+    threads : int
+        Groups that run at a time.
+    d, lam, horizon, seed, warmup, start, times, batches, replacement, time_unit, max_hours, dry_run
+        As in `supermarket.simulate`; `horizon` is that of each copy, `max_hours` is for all.
+
+    Returns
+    -------
+    list of Simulation
+        One a copy, in order.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is not allowed, or the runs would take longer than `max_hours`.
+
+    Examples
+    --------
+    >>> runs = simulate_replicas(n=100, d=2, lam=0.7, replicas=40, horizon=50, seed=1)
+    >>> bool(abs(np.mean([run.profile[1] for run in runs]) - 0.7) < 0.02)
+    True
+    """
+    replicas = integer("replicas", replicas, 1, 10**6)
+    groups = -(-replicas // LANES)
+    todo = plan(
+        n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_hours,
+        nanoseconds=lambda n: 3.0 * LANES * groups, most=MOST,
+    )  # fmt: skip
+    counts, named = start_counts(todo, start)
+    if len(counts) > TALLEST:
+        raise ParameterError(
+            f"the start has some {len(counts)} levels, and replicas have {TALLEST} at most: "
+            "use simulate."
+        )
+    if dry_run:
+        return None
+    table = table_of_events(todo.n, todo.d, todo.lam, todo.replacement)
+    root = todo.seed
+    todos = [
+        replace(todo, seed=SeedSequence(root.entropy, spawn_key=(*root.spawn_key, k)))
+        for k in range(replicas)
+    ]
+
+    def run(members: list[Plan], seed: SeedSequence) -> list[Simulation]:
+        return _together(members, table, counts, named)
+
+    points = [{"members": todos[k : k + LANES]} for k in range(0, replicas, LANES)]
+    runs = run_points(run, points, seed=0, threads=threads)  # the members have their own seeds
+    return [simulation for group in runs for simulation in group]
+
+
+def _together(
+    todos: list[Plan],
+    table: tuple[NDArray[np.uint64], NDArray[np.int16]],
+    start: NDArray[np.int64],
+    named: str,
+) -> list[Simulation]:
+    """Run up to `LANES` replicas side by side.
+
+    How many events there are in a stretch of time does not depend on what they do. So the replicas
+    first make the events of every stretch in lock step, and then measure what they saw.
+    """
+    name = "occupancy, replicas"
+    stretches = _Stretches()
+    measure(stretches, name, named, todos[0], stretches)
+    wanted = np.zeros((len(stretches.events), LANES), dtype=np.int64)
+    words = np.zeros((4, LANES), dtype=np.uint64)
+    for lane, todo in enumerate(todos):
+        clock = np.random.default_rng(todo.seed)
+        in_steps = todo.time_unit == "steps"
+        wanted[:, lane] = stretches.events if in_steps else clock.poisson(stretches.means)
+        words[:, lane] = todo.seed.generate_state(8, np.uint64)[4:]  # the clock has the first four
+    levels = int(np.flatnonzero(start)[-1]) + 2
+    counts = np.zeros((levels, LANES), dtype=np.int16)
+    counts[:, : len(todos)] = start[:levels, None]
+    seen = []
+    for events in wanted:
+        moved, above = np.zeros_like(counts, np.int64), np.zeros_like(counts, np.int64)
+        for done in range(0, events.max(), STEPS_A_CALL):
+            with np.errstate(over="ignore"):  # the sums in the streams wrap around
+                counts, moved, above = _advance(words, *table, events, done, counts, moved, above)
+        at_top = above
+        at_top[:-1] -= above[1:]
+        seen.append(np.array([counts, moved, at_top]))
+    return [
+        measure(
+            _Seen(start, [found[:, :, lane] for found in seen if found[2, :, lane].any()]),
+            name, named, todo, np.random.default_rng(todo.seed),
+        )
+        for lane, todo in enumerate(todos)
+    ]  # fmt: skip
+
+
+class _Stretches:
+    """Stands in for a chain and for its clock, to learn the stretches of time of a run."""
+
+    events_a_call = sys.maxsize
+    tally = np.int64
+
+    def __init__(self) -> None:
+        self.counts = np.array([1, 0, 0])
+        self.events: list[int] = []
+        self.means: list[float] = []
+
+    def poisson(self, mean: float) -> int:
+        self.means.append(mean)
+        return 1
+
+    def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
+        self.events.append(events)
+        return events
+
+
+class _Seen:
+    """A chain that has made its steps: hands out what was seen of them, stretch by stretch."""
+
+    events_a_call = sys.maxsize
+    tally = np.int64
+
+    def __init__(self, start: NDArray[np.int64], seen: list[NDArray[np.int64]]) -> None:
+        """Take over the counts, `moved` and `at_top` of each stretch: arrays (3, levels)."""
+        reached = max((np.flatnonzero(found.any(axis=0))[-1] for found in seen), default=0)
+        room = len(start)
+        while reached >= room - 2:  # as if the room had grown on the way
+            room *= 2
+        self.counts = np.zeros(room, dtype=np.int64)
+        self.counts[: len(start)] = start
+        self._seen: Iterator[NDArray[np.int64]] = iter(seen)
+
+    def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
+        found = next(self._seen)[:, : len(self.counts)]
+        for mine, theirs in zip((self.counts, moved, at_top), found, strict=True):
+            mine[:] = 0
+            mine[: len(theirs)] = theirs
+        return events
+
+
+def table_of_events(
+    n: int, d: int, lam: float, replacement: bool
+) -> tuple[NDArray[np.uint64], NDArray[np.int16]]:
+    """Return the alias table of the ranks, for random numbers of 64 bits.
+
+    The highest bits of a number name a bin. Below the bin's cut the event is the first of its two,
+    else the second. An arrival at rank r is the number r, a departure -1 - r.
+    """
+    cut, part, alias = alias_table(law_of_ranks(n, d, lam, replacement))
+    bins = np.arange(len(cut), dtype=np.uint64)
+    first = bins << np.uint64(64 - int(bins[-1]).bit_length())
+    outcomes = np.stack([bins.astype(np.int64), alias.astype(np.int64)], axis=1)
+    ranks = outcomes >> 1
+    events = np.where(outcomes & 1, -1 - ranks, ranks).astype(np.int16)
+    # The cut of a full bin, whose two events are the same, may wrap around.
+    return first + ((cut + part) * 2.0**32).astype(np.uint64), events.ravel()
+
+
+@njit(nogil=True)
+def _advance(words, cuts, pairs, wanted, done, counts, moved, above):
+    """Go on from step `done` of a stretch, in which lane k makes wanted[k] steps.
+
+    `words` holds the streams, (4, LANES), and changes in place. Return `counts`, `moved` (as in
+    `measure.Chain`) and `above`, (levels, LANES), with more levels if need be: above[i] is the
+    number of states left that had a queue of length at least i.
+    """
+    events = np.empty((BLOCK + 1, LANES), dtype=np.int16)
+    levels = 2  # up to the first that is empty in all lanes
+    while counts[levels - 1].any():
+        levels += 1
+    last = min(done + STEPS_A_CALL, wanted.max())
+    while done < last:
+        steps = min(BLOCK, last - done)
+        kept = words.copy()
+        _draw(words, cuts, pairs, events)
+        for lane in range(LANES):
+            left = max(wanted[lane] - done, 0)
+            if left == 0:  # it has drawn for nothing
+                words[:, lane] = kept[:, lane]
+            events[left:, lane] = NOTHING
+        events[steps] = NOTHING
+        while True:
+            rows = _make_steps(events, steps, counts[:levels])
+            if not rows[levels - 1].any():
+                break
+            levels += 1  # the last level was not empty all the time: do it again with one more
+            if levels > len(counts):
+                counts, moved, above = _grown(counts), _grown(moved), _grown(above)
+        for lane in range(LANES):
+            made = min(max(wanted[lane] - done, 0), steps)
+            above[0, lane] += made
+            for i in range(1, levels):
+                count = np.int64(rows[i, 0, lane])
+                moved[i, lane] += done * (count - counts[i, lane]) + rows[i, 1, lane]
+                above[i, lane] += rows[i, 2, lane] - (steps - made if count > 0 else 0)
+                counts[i, lane] = count
+        done += steps
+    return counts, moved, above
+
+
+@njit(nogil=True)
+def _grown(rows):
+    """Return the rows with a row of zeros below."""
+    grown = np.zeros((len(rows) + 1, LANES), dtype=rows.dtype)
+    grown[:-1] = rows
+    return grown
+
+
+# In the loops over lanes the compiler sees that they may run in vector registers, because their
+# arrays are made in the same function, with `LANES` as a constant.
+
+
+@njit(nogil=True)
+def _draw(words, cuts, pairs, events):
+    """Draw `BLOCK` events for each lane, one from each word of its stream."""
+    state = np.empty((4, LANES), dtype=np.uint64)
+    state[:] = words
+    drawn = np.empty((BLOCK, LANES), dtype=np.uint64)
+    for step in range(BLOCK):
+        for lane in range(LANES):
+            drawn[step, lane] = _next(state, lane)
+    words[:] = state
+    width = 0
+    while 2**width < len(cuts):
+        width += 1
+    for step in range(BLOCK):
+        for lane in range(LANES):
+            k = drawn[step, lane] >> np.uint64(64 - width)
+            beyond = np.uint64(drawn[step, lane] >= cuts[k])  # no branch: it could not be foreseen
+            events[step, lane] = pairs[(k << np.uint64(1)) + beyond]
+
+
+@njit(nogil=True)
+def _next(words, lane):
+    """Return the next word of a stream: xoshiro256++."""
+    a, b, c, d = words[0, lane], words[1, lane], words[2, lane], words[3, lane]
+    total = a + d
+    result = ((total << np.uint64(23)) | (total >> np.uint64(41))) + a
+    shifted = b << np.uint64(17)
+    c ^= a
+    d ^= b
+    words[0, lane] = a ^ d
+    words[1, lane] = b ^ c
+    words[2, lane] = c ^ shifted
+    words[3, lane] = (d << np.uint64(45)) | (d >> np.uint64(19))
+    return result
+
+
+@njit(nogil=True)
+def _make_steps(events, steps, counts):
+    """Make so many steps in all lanes and return what was seen, (levels, 3, LANES).
+
+    For every level the count, its changes times their steps, and the number of states left in which
+    it was above 0. One pass over the levels makes an event and counts, for the next event, the
+    levels above its rank; events[steps] is there to be read and has no effect.
+    """
+    rows = np.zeros((len(counts), 3, LANES), dtype=np.int16)
+    rows[:, 0] = counts
+    now = np.zeros((5, LANES), dtype=np.int16)
+    rank, above, target, change, weighted = 0, 1, 2, 3, 4
+    for lane in range(LANES):
+        now[rank, lane] = events[0, lane] ^ (events[0, lane] >> 15)
+    for i in range(1, len(rows)):
+        for lane in range(LANES):
+            now[above, lane] += np.int16(rows[i, 0, lane] > now[rank, lane])
+    for step in range(1, steps + 1):
+        for lane in range(LANES):
+            falls = events[step - 1, lane] >> 15  # -1 for a departure
+            now[target, lane] = now[above, lane] + 1 + falls
+            now[change, lane] = falls | 1
+            now[weighted, lane] = (falls | 1) * step
+            now[rank, lane] = events[step, lane] ^ (events[step, lane] >> 15)
+            now[above, lane] = 0
+        for i in range(1, len(rows)):
+            for lane in range(LANES):
+                before = rows[i, 0, lane]
+                hit = -np.int16(now[target, lane] == np.int16(i))
+                after = np.int16(before + (now[change, lane] & hit))
+                rows[i, 0, lane] = after
+                rows[i, 1, lane] += now[weighted, lane] & hit
+                rows[i, 2, lane] += np.int16(before > 0)
+                now[above, lane] += np.int16(after > now[rank, lane])
+    return rows
