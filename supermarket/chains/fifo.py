@@ -1,0 +1,560 @@
+"""The network itself: n servers with any law of the service time, one event at a time.
+
+Jobs come as a Poisson process of rate lam n. Each looks at d servers, joins one with the fewest
+jobs, and is served there: FIFO, as in Bramson, Lu & Prabhakar, or by processor sharing or LIFO for
+contrast (see `supermarket.chains.disciplines`). An event costs the same whatever n is, but for the
+cache, and memory is some 40 bytes a server and 24 a job that waits.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numba import njit
+from numpy.random import SeedSequence
+from numpy.typing import ArrayLike, NDArray
+
+import supermarket
+from supermarket.chains.borrowed import borrowed, inlined
+from supermarket.chains.departures import SERVER, STATE, first_by, remove
+from supermarket.chains.disciplines import DISCIPLINES, join, leave, load, unused_jobs
+from supermarket.chains.measure import Plan, Simulation, plan
+from supermarket.service import ServiceLaw
+from supermarket.statistics import Interval, batch_interval
+from supermarket.validation import MOST_LEVELS, ParameterError, choice, nearest, positive
+
+BLOCK = 2**16  # arrivals a call of the kernel: some hundredths of a second, so Ctrl-C is heard
+MOST_SERVERS = 10**8
+BYTES_A_SERVER = 40
+# Distinct servers: up to this many are drawn again if need be, more come from a partial shuffle.
+FEW = 8
+# The grid of sojourn times: 8 steps an octave from 2**-12 to 2**52 mean service times.
+STEPS, LOWEST, OCTAVES = 8, -12, 64
+# What there is room for at first, beside those of the start; it grows.
+ROOM, MORE_LEVELS = 1024, 30
+
+
+@dataclass(frozen=True)
+class NetworkSimulation(Simulation):
+    """What one run of the network gave, and everything that made it.
+
+    All that `Simulation` has, averaged over time as it passed (`events` are arrivals and
+    departures, `chain` is "network" with its discipline, `time_unit` is the service law's), and:
+
+    Attributes
+    ----------
+    batch_squares : ndarray of float64, shape (batches, levels)
+        Time averages of the squared number of queues with length at least i.
+    sojourn_grid : ndarray of float64, shape (512,)
+        Times fixed beforehand, 0 first and then 8 steps an octave.
+    batch_sojourns : ndarray of int64, shape (batches, 512)
+        Number of jobs whose sojourn time is at least each time of the grid. FIFO: of the jobs that
+        came in the batch; otherwise of those that left in it.
+    batch_sojourn_sums : ndarray of float64, shape (batches,)
+        Sums of the sojourn times of these jobs.
+    service : str
+        The law of the service time.
+    """
+
+    batch_squares: NDArray[np.float64]
+    sojourn_grid: NDArray[np.float64]
+    batch_sojourns: NDArray[np.int64]
+    batch_sojourn_sums: NDArray[np.float64]
+    service: str
+
+    @property
+    def mean_sojourn(self) -> float:
+        """Mean time that a job spends waiting and in service; NaN if none was seen."""
+        jobs = self.batch_sojourns[:, 0].sum()
+        return float(self.batch_sojourn_sums.sum() / jobs) if jobs else math.nan
+
+    @property
+    def sojourn_survival(self) -> NDArray[np.float64]:
+        """Share of jobs with a sojourn time of at least each time of the grid, shape (512,)."""
+        jobs = self.batch_sojourns.sum(axis=0)
+        return jobs / jobs[0] if jobs[0] else np.full(len(jobs), math.nan)
+
+    def mean_sojourn_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
+        """Return the batch-means interval for the mean sojourn time."""
+        sums = self.batch_sojourn_sums[:, None]
+        return self._a_job(sums, confidence, among)[0]
+
+    def sojourn_survival_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
+        """Return batch-means intervals for `sojourn_survival`, one for every time of the grid."""
+        return self._a_job(self.batch_sojourns, confidence, among)
+
+    def covariance_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
+        r"""Return intervals for n times the covariance of two queues' indicators, for every level.
+
+        At level i it is :math:`n \operatorname{Cov}(1\{Q_1 \ge i\}, 1\{Q_2 \ge i\})`, with two
+        different queues and the law of the stationary network. Queues are exchangeable, so with S
+        of them of length at least i it is n times E S (S - 1) / (n (n - 1)) - (E S / n)**2, and
+        the means are over time. The error of the second mean is carried through to first order; a
+        run of length T has a bias of order 1 / T.
+
+        Raises
+        ------
+        ParameterError
+            If there is only one queue, or there are fewer than 8 batches.
+        """
+        n = self.n
+        if n == 1:
+            raise ParameterError("n = 1 has no two queues to compare: choose n >= 2.")
+        mean = self.profile
+        pairs = (self.batch_squares / n - self.batch_profiles) / (n - 1)
+        return batch_interval(
+            n * (pairs - 2 * mean * self.batch_profiles + mean**2), confidence, among=among
+        )
+
+    def _a_job(self, sums: NDArray, confidence: float, among: int) -> Interval:
+        """Return intervals for ratios of sums over jobs to the number of jobs."""
+        jobs = self.batch_sojourns[:, 0]
+        ratio = sums.sum(axis=0) / jobs.sum() if jobs.any() else np.full(sums.shape[1], math.nan)
+        # To first order; its mean is the ratio. A batch without the event tells of a rare one.
+        batches = np.where(sums > 0, ratio + (sums - ratio * jobs[:, None]) / jobs.mean(), 0.0)
+        found = batch_interval(batches, confidence, among=among)
+        return replace(found, estimate=ratio)
+
+
+def simulate_fifo(
+    n: int,
+    d: int,
+    lam: float,
+    service: ServiceLaw,
+    *,
+    horizon: float,
+    seed: int | SeedSequence,
+    warmup: float | None = None,
+    start: str | tuple[ArrayLike, ArrayLike] = "empty",
+    times: ArrayLike = (),
+    batches: int = 64,
+    replacement: bool = False,
+    discipline: str = "fifo",
+    max_hours: float = 1.0,
+    dry_run: bool = False,
+) -> NetworkSimulation | None:
+    """Simulate the network of n servers exactly, job by job.
+
+    Time is in the unit of the service law and kept in float64: at time t, it is resolved to some
+    1e-16 t.
+
+    Parameters
+    ----------
+    n : int
+        Number of servers, from 1 to 10**8.
+    d : int
+        Number of servers that an arrival looks at, at least 1.
+    lam : float
+        Arrivals a server and unit of time; ``lam * service.mean`` has to be below 1.
+    service : ServiceLaw
+        Law of the service time.
+    horizon : float
+        Length of the measured run.
+    seed : int or SeedSequence
+        Fixes the result together with the other parameters.
+    warmup : float, optional
+        Time that passes before anything is measured; a tenth of the horizon by default.
+    start : "empty" or (lengths, residuals)
+        State before the warm-up: all idle, or for FIFO int and float arrays of shape (n,), the
+        number of jobs at each server and the time left of the job in service (ignored where there
+        is none); the jobs behind it get fresh service times. **If the service time has an infinite
+        variance, a run from an empty start is biased low for very long**: the rare huge jobs have
+        not come yet. Draw `start` from equilibrium then.
+    times : array_like of float
+        Times since the end of the warm-up at which the counts are recorded, not decreasing.
+    batches : int
+        Number of stretches of equal length for batch means.
+    replacement : bool
+        Whether an arrival's d servers are chosen with replacement or distinct (as in [1]_).
+    discipline : {"fifo", "ps", "lifo"}
+        In order of arrival (as in [1]_), processor sharing, or last come first served, where a new
+        job interrupts the one in service, which later goes on where it stopped.
+    max_hours : float
+        A run that would take longer than about this is refused before it starts.
+    dry_run : bool
+        Check the parameters and return None, so that of many runs none is refused half-way.
+
+    Returns
+    -------
+    NetworkSimulation
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is not allowed, the run would take longer than `max_hours`, or a queue grows
+        to 100000 jobs.
+
+    References
+    ----------
+    .. [1] M. Bramson, Y. Lu and B. Prabhakar, "Decay of tails at equilibrium for FIFO join the
+       shortest queue networks", Annals of Applied Probability 23 (2013) 1841, arXiv:1106.4582.
+
+    Examples
+    --------
+    >>> from supermarket import Exponential, fixed_point, simulate_fifo
+    >>> run = simulate_fifo(n=1000, d=2, lam=0.7, service=Exponential(), horizon=200, seed=1)
+    >>> bool(abs(run.profile[2] - fixed_point(0.7, 2, 2)[2]) < 0.01)
+    True
+    """
+    discipline = str(choice("discipline", discipline, DISCIPLINES))
+    todo = _network_plan(
+        n, d, lam, service, horizon, seed, warmup, times, batches, replacement, max_hours
+    )
+    given = _checked_start(start, todo.n, discipline)
+    if dry_run:
+        return None
+    network = Network(todo, service, DISCIPLINES[discipline], given)
+    return _measure(network, todo, service, discipline, "empty" if given is None else "given")
+
+
+def _network_plan(
+    n: int, d: int, lam: float, service: ServiceLaw, horizon: float, seed: int | SeedSequence,
+    warmup: float | None, times: ArrayLike, batches: int, replacement: bool, max_hours: float,
+) -> Plan:  # fmt: skip
+    if not isinstance(service, ServiceLaw):
+        raise ParameterError(
+            f"service = {service!r} is not a law of the service time: use one of "
+            "supermarket.service, such as Exponential() or Lomax(2.5)."
+        )
+    lam = positive("lam", lam)
+    load = lam * service.mean
+    if load >= 1:
+        raise ParameterError(
+            f"lam = {lam:.12g} with a mean service time of {service.mean:.12g} brings {load:.12g} "
+            f"of work a unit of time, more than a server can do: choose lam below "
+            f"{1 / service.mean:.12g}."
+        )
+    # The hours are estimated below, by the rate of arrivals and departures here.
+    todo = plan(n, d, load, horizon, seed, warmup, times, batches, replacement, "service", 1e300)
+    if todo.n > MOST_SERVERS:
+        raise ParameterError(
+            f"n = {todo.n} servers would take some {BYTES_A_SERVER * todo.n / 1e9:.2g} GB of "
+            f"memory: choose n <= {MOST_SERVERS}."
+        )
+    max_hours = positive("max_hours", max_hours)
+    events = 2 * todo.n * lam * (todo.horizon + todo.warmup)
+    hours = events * (50.0 + 5.0 * todo.d) * (1.0 if todo.n < 10**5 else 3.0) * 1e-9 / 3600
+    if hours > max_hours:
+        raise ParameterError(
+            f"about {events:.2g} events are asked for, which takes some {hours:.2g} hours: shorten "
+            f"the horizon ({todo.horizon:g}), or pass max_hours={hours * 1.1:.2g} to go ahead."
+        )
+    return replace(todo, lam=lam)
+
+
+def _checked_start(
+    start: object, n: int, discipline: str
+) -> tuple[NDArray[np.int32], NDArray[np.float64]] | None:
+    if isinstance(start, str):
+        if start == "empty":
+            return None
+        raise ParameterError(
+            f"start = {start!r} is not known: use 'empty', or a pair (lengths, residuals)"
+            f"{nearest(start, ['empty'])}."
+        )
+    if discipline != "fifo":
+        raise ParameterError(
+            f"start is given with discipline = {discipline!r}, where every job at a server has a "
+            "residual time: use start='empty', or discipline='fifo'."
+        )
+    try:
+        lengths, residuals = (np.asarray(values) for values in start)
+        residuals = residuals.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError("start must be a pair of lists (lengths, residuals).") from None
+    if lengths.shape != (n,) or not np.issubdtype(lengths.dtype, np.integer) or lengths.min() < 0:
+        raise ParameterError(
+            f"the lengths of start must be n = {n} whole numbers, none below 0; "
+            f"given: shape {lengths.shape}, type {lengths.dtype}."
+        )
+    if lengths.max() > MOST_LEVELS // 2:
+        raise ParameterError(
+            f"the lengths of start must not exceed {MOST_LEVELS // 2}: the longest is "
+            f"{lengths.max()}."
+        )
+    busy = lengths > 0
+    if residuals.shape != (n,) or not np.all((residuals > 0) & np.isfinite(residuals) | ~busy):
+        raise ParameterError(
+            f"the residuals of start must be n = {n} finite numbers, above 0 wherever a server has "
+            f"a job; given: shape {residuals.shape}."
+        )
+    return lengths.astype(np.int32), residuals
+
+
+# A level i: the number of queues with length at least i, when that last changed, and the integrals
+# over time up to then of it, of its square, and of 1 where it is not 0.
+LEVEL = np.dtype(
+    [("count", "i8"), ("since", "f8"), ("area", "f8"), ("squares", "f8"), ("present", "f8")]
+)
+INTEGRALS = ["area", "squares", "present"]
+
+
+class Network:
+    """The network between two events, and its tallies.
+
+    Its arrays are those of `departures`, `disciplines`, and
+
+    Attributes
+    ----------
+    levels : ndarray of LEVEL, shape (levels,)
+        The last one is empty.
+    sojourns : ndarray of int64, shape (512,)
+        Number of jobs by sojourn time.
+    sojourn_sum : ndarray of float64, shape (1,)
+    """
+
+    def __init__(
+        self,
+        todo: Plan,
+        service: ServiceLaw,
+        discipline: int,
+        start: tuple[NDArray[np.int32], NDArray[np.float64]] | None,
+    ) -> None:
+        n = todo.n
+        self.rate = n * todo.lam
+        self.service = service
+        self.discipline = discipline
+        self.rng = np.random.default_rng(todo.seed)
+        self.events = 0
+        self.came = 0.0  # time of the last arrival
+        self.gaps = self.services = np.zeros(0)
+        self.used = 0  # arrivals made of those
+        self.d = todo.d
+        # Drawing many distinct servers shuffles the front of this list; any order is a good start.
+        many = not todo.replacement and todo.d > min(FEW, n // 2)
+        self.order = np.arange(n if many else 0)
+        self.chosen = np.full(0 if todo.replacement or many else todo.d, -1)
+
+        self.length = np.zeros(n, dtype=np.int32)
+        self.servers = np.zeros(n, dtype=SERVER)
+        self.servers["first"] = -1
+        self.days = np.full(2 ** n.bit_length(), -1, dtype=np.int32)
+        self.heap = np.zeros(n, dtype=np.int32)
+        self.state = np.zeros(1, dtype=STATE)
+        self.state["days_a_unit"] = self.rate / 2
+        self.jobs = unused_jobs(0, ROOM)
+        counts = np.array([n])
+        if start is not None:
+            self.length[:], residuals = start
+            waiting = int(np.maximum(self.length - 1, 0).sum(dtype=np.int64))
+            self.jobs = unused_jobs(0, waiting + ROOM)
+            services = service.sample(self.rng, waiting)
+            load(*self._queues(), residuals, services)
+            counts = np.append(counts, n - np.cumsum(np.bincount(self.length)))
+        self.levels = np.zeros(len(counts) + MORE_LEVELS, dtype=LEVEL)
+        self.levels["count"][: len(counts)] = counts
+        self.sojourns = np.zeros(STEPS * OCTAVES, dtype=np.int64)
+        self.sojourn_sum = np.zeros(1)
+
+    def run(self, until: float) -> None:
+        """Make all events up to and including the time `until`."""
+        more = True
+        while more:
+            if self.used == len(self.gaps):
+                self.gaps = self.rng.standard_exponential(BLOCK) / self.rate
+                self.services = self.service.sample(self.rng, BLOCK)
+                self.used = 0
+            if self.levels["count"][-2] > 0:
+                self._add_levels()
+            if self.state["spare"] < 0:
+                self.state["spare"] = room = len(self.jobs)
+                self.jobs = np.append(self.jobs, unused_jobs(room, 2 * room))
+            more, self.used, self.came, events = _advance(
+                self.rng, self.discipline, *self._queues(), self.levels, self.sojourns,
+                self.sojourn_sum, self.d, self.order, self.chosen, self.gaps, self.services,
+                self.used, self.came, until, 1 / self.service.mean,
+            )  # fmt: skip
+            self.events += events
+
+    def settle(self, now: float) -> tuple[NDArray, NDArray[np.int64], float]:
+        """Return levels, sojourns and their sum with all the time up to `now`; begin new ones."""
+        levels = self.levels
+        held = now - levels["since"]
+        levels["area"] += levels["count"] * held
+        levels["squares"] += levels["count"].astype(np.float64) ** 2 * held
+        levels["present"] += (levels["count"] > 0) * held
+        levels["since"] = now
+        seen = levels.copy(), self.sojourns.copy(), float(self.sojourn_sum[0])
+        for name in INTEGRALS:
+            levels[name] = 0
+        self.sojourns[:] = 0
+        self.sojourn_sum[0] = 0
+        return seen
+
+    def _queues(self) -> tuple[NDArray, ...]:
+        return self.length, self.servers, self.jobs, self.days, self.heap, self.state
+
+    def _add_levels(self) -> None:
+        """Double the number of levels there is room for."""
+        if len(self.levels) > MOST_LEVELS:
+            raise ParameterError(
+                f"a queue has grown to more than {MOST_LEVELS} jobs: choose a shorter horizon, a "
+                "smaller lam, a larger d, or a service time with a lighter tail."
+            )
+        # Where a count is 0, so is every integral, and `since` does not matter.
+        self.levels = np.append(self.levels, np.zeros_like(self.levels))
+
+
+def _measure(
+    network: Network, todo: Plan, service: ServiceLaw, discipline: str, start: str
+) -> NetworkSimulation:
+    """Run the network through its warm-up and its horizon and return what was seen."""
+    network.run(todo.warmup)
+    network.settle(todo.warmup)
+    ends = todo.warmup + np.linspace(0.0, todo.horizon, todo.batches + 1)
+    upcoming = list(todo.warmup + todo.times)
+    path, seen = [], []
+    for end in ends[1:]:
+        while upcoming and (upcoming[0] < end or end == ends[-1]):
+            network.run(min(upcoming.pop(0), ends[-1]))
+            path.append(network.levels["count"].copy())
+        network.run(end)
+        seen.append(network.settle(end))
+    levels, sojourns, sums = zip(*seen, strict=True)
+    room, lengths = len(network.levels), np.diff(ends)[:, None]
+    profiles, squares, present = (
+        _stack([level[name] for level in levels], room) / lengths for name in INTEGRALS
+    )
+    profiles /= todo.n
+    tops = present - np.append(present[:, 1:], np.zeros((len(present), 1)), axis=1)
+    law = tops.mean(axis=0)
+    at_least = np.cumsum(np.array(sojourns)[:, ::-1], axis=1)[:, ::-1]
+    return NetworkSimulation(
+        profile=profiles.mean(axis=0),
+        max_queue={int(m): float(law[m]) for m in np.flatnonzero(law > 0)},
+        times=todo.times,
+        path=_stack(path, room).astype(np.int64),
+        events=network.events,
+        batch_profiles=profiles,
+        batch_max_queue=tops,
+        batch_ends=_stack([level["count"] for level in levels], room).astype(np.int64),
+        final=network.levels["count"].copy(),
+        chain=f"network, {discipline}",
+        n=todo.n,
+        d=todo.d,
+        lam=todo.lam,
+        replacement=todo.replacement,
+        horizon=todo.horizon,
+        warmup=todo.warmup,
+        time_unit="of the service law",
+        start=start,
+        seed=(int(todo.seed.entropy), tuple(todo.seed.spawn_key)),
+        version=supermarket.__version__,
+        batch_squares=squares,
+        sojourn_grid=service.mean * _grid(),
+        batch_sojourns=at_least,
+        batch_sojourn_sums=np.array(sums),
+        service=repr(service),
+    )
+
+
+def _stack(rows: list[NDArray], levels: int) -> NDArray[np.float64]:
+    """Return rows of different lengths as one array, each continued by zeros."""
+    stacked = np.zeros((len(rows), levels))
+    for row, values in zip(stacked, rows, strict=True):
+        row[: len(values)] = values
+    return stacked
+
+
+def _grid() -> NDArray[np.float64]:
+    """Return the lower ends of the steps that `_step` numbers, in mean service times."""
+    octave = np.exp2(np.arange(LOWEST, LOWEST + OCTAVES, dtype=np.float64))
+    grid = np.outer(octave, 1 + np.arange(STEPS) / STEPS).ravel()
+    grid[0] = 0.0
+    return grid
+
+
+@njit(nogil=True)
+def _advance(
+    rng, discipline, length, servers, jobs, days, heap, state, levels, sojourns, sojourn_sum, d,
+    order, chosen, gaps, services, used, came, until, a_mean,
+):  # fmt: skip
+    """Make the events up to `until`, or up to an arrival after which something has run out.
+
+    Return whether there may be more to do, the number of arrivals used, the time of the last one,
+    and the number of events.
+    """
+    length, servers, jobs = borrowed(length), borrowed(servers), borrowed(jobs)
+    days, heap, state = borrowed(days), borrowed(heap), borrowed(state)
+    levels, sojourns, sojourn_sum = borrowed(levels), borrowed(sojourns), borrowed(sojourn_sum)
+    order, chosen, gaps, services = (
+        borrowed(order), borrowed(chosen), borrowed(gaps), borrowed(services),
+    )  # fmt: skip
+    events = 0
+    arrival = came + gaps[used]
+    while True:
+        q = first_by(servers, days, heap, state, min(arrival, until))
+        if q >= 0:
+            now, i, change = servers[q]["time"], length[q], -1
+            remove(servers, heap, state, 0)
+            sojourn = leave(discipline, length, servers, jobs, days, heap, state, q, now)
+        elif arrival <= until:
+            now = came = arrival
+            q = _shortest(rng, length, d, order, chosen)
+            sojourn = join(
+                discipline, length, servers, jobs, days, heap, state, q, services[used], now
+            )
+            i, change = length[q], 1
+            used += 1
+        else:
+            return False, used, came, events
+        _count(levels, i, change, now)
+        events += 1
+        if sojourn >= 0:
+            sojourn_sum[0] += sojourn
+            sojourns[_step(sojourn * a_mean)] += 1
+        if used == len(gaps) or state[0]["spare"] < 0 or levels[-2]["count"] > 0:
+            return True, used, came, events
+        arrival = came + gaps[used]
+
+
+@inlined
+def _shortest(rng, length, d, order, chosen):
+    """Return the first shortest of a list of d random servers; an empty one ends the search."""
+    n = len(length)
+    joined = -1
+    for j in range(d):
+        if len(order) > 0:  # distinct: the j-th step of a Fisher-Yates shuffle
+            other = j + int(rng.random() * (n - j))
+            q = order[other]
+            order[other] = order[j]
+            order[j] = q
+        else:
+            q = int(rng.random() * n)
+            if len(chosen) > 0:  # distinct: drawn again until it is new
+                while _among(q, chosen, j):
+                    q = int(rng.random() * n)
+                chosen[j] = q
+        if joined < 0 or length[q] < length[joined]:  # strictly: ties go to the first
+            joined = q
+            if length[q] == 0:
+                break
+    return joined
+
+
+@inlined
+def _among(q, chosen, j):
+    for i in range(j):  # noqa: SIM110  (a generator is not for numba)
+        if chosen[i] == q:
+            return True
+    return False
+
+
+@inlined
+def _count(levels, i, change, now):
+    """Let the number of queues with length at least i change."""
+    count, held = levels[i]["count"], now - levels[i]["since"]
+    if count > 0:
+        levels[i]["area"] += count * held
+        levels[i]["squares"] += count * (count * held)
+        levels[i]["present"] += held
+    levels[i]["since"] = now
+    levels[i]["count"] = count + change
+
+
+@inlined
+def _step(sojourn):
+    """Return the step of the grid where a sojourn time, in mean service times, belongs."""
+    mantissa, exponent = math.frexp(sojourn)  # the mantissa is in [0.5, 1)
+    step = STEPS * (exponent - 1 - LOWEST) + int((2 * mantissa - 1) * STEPS)
+    return min(max(step, 0), STEPS * OCTAVES - 1)

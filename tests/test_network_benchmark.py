@@ -1,0 +1,77 @@
+"""The C twin of the network makes the same path, and its benchmark runs; nothing here is timed."""
+
+import json
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from benchmarks import network as bench
+from benchmarks.twins import find_compiler
+from supermarket.chains import fifo
+from supermarket.chains.fifo import simulate_fifo
+from supermarket.service import Deterministic, Exponential, Lomax
+
+
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory):
+    compiler = find_compiler()
+    if compiler is None:
+        pytest.skip("no C compiler")
+    return bench.Twin(compiler, tmp_path_factory.mktemp("twin"))
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "lam", "replacement", "service"),
+    [
+        (1, 1, 0.9, False, Exponential()),
+        (300, 1, 0.9, False, Lomax(1.5)),
+        (300, 3, 0.95, False, Lomax(2.5)),
+        (300, 40, 0.95, False, Deterministic()),
+        (300, 2, 0.9, True, Exponential()),
+    ],
+)
+def test_the_twin_makes_the_very_path(twin, n, d, lam, replacement, service):
+    """Both read the same uniforms; blocks, levels and the lists of jobs run out on the way."""
+    start = (np.full(n, 40), np.ones(n)) if n < 300 else "empty"
+    rule = {"horizon": 30.0, "warmup": 0, "batches": 8, "seed": 5, "start": start}
+    rule |= {"replacement": replacement}
+    with patch.object(fifo, "BLOCK", 500), patch.object(fifo, "ROOM", 20):
+        ours = simulate_fifo(n, d, lam, service, **rule)
+        with patch.object(fifo, "_advance", twin):
+            made = simulate_fifo(n, d, lam, service, **rule)
+    for name in ("batch_profiles", "batch_squares", "batch_max_queue", "batch_sojourn_sums"):
+        np.testing.assert_allclose(getattr(made, name), getattr(ours, name), rtol=1e-12)
+    np.testing.assert_array_equal(made.batch_sojourns, ours.batch_sojourns)
+    np.testing.assert_array_equal(made.batch_ends, ours.batch_ends)
+    assert made.events == ours.events
+
+
+def test_quick_benchmarks(twin, tmp_path, capsys):
+    bench.main(["--quick", "--build", str(tmp_path)])
+    results = json.loads((tmp_path / "network.json").read_text())
+    assert [set(case["ns"]) for case in results["times"]] == [{"ours", "C"}, {"ours"}]
+    assert all(case["same_path"] for case in results["times"])
+    assert "ours / C" in capsys.readouterr().out
+
+
+def test_without_a_compiler_the_rest_still_runs(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(bench, "find_compiler", lambda: None)
+    bench.main(["--quick", "--build", str(tmp_path)])
+    assert "no C compiler" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("factor", [1.0, 1.3])
+def test_another_program_that_says_something_else_is_noticed(monkeypatch, factor):
+    monkeypatch.setattr(bench, "installed", lambda name: True)
+
+    def other(n, d, lam, horizon, warmup, batches, seed):
+        run = simulate_fifo(
+            n, d, lam, Exponential(), horizon=4 * horizon, seed=seed, replacement=True,
+            batches=batches,
+        )  # fmt: skip
+        return factor * run.batch_profiles[:, 1:].sum(axis=1), 1.0
+
+    monkeypatch.setattr(bench, "LAM", 0.5)  # forgets sooner
+    monkeypatch.setitem(bench.OTHERS, "simpy", other)
+    assert bench.against("simpy", 40.0)["agree"] is (factor == 1.0)
