@@ -1,0 +1,347 @@
+"""Leaps against the exact chain, the linear noise, the mean-field ODE, and themselves.
+
+A draw beyond Z = 5.5 standard errors is a false alarm of 4e-8.
+"""
+
+import math
+
+import numpy as np
+import pytest
+from oracles import JIT
+
+from supermarket import ParameterError, k_lambda_d, relaxation_time, simulate, trajectory
+from supermarket.chains import leaping
+from supermarket.chains.leaping import leap
+from supermarket.theory.drifts import drift, modes, stationary_covariance
+from supermarket.theory.near_saturation import fixed_point_shorter, smallest_eps
+
+Z = 5.5
+LITERAL = (10**17, 8_000_000, 1 - 6e-11)
+CASES = [
+    LITERAL,
+    (10**8, 300, 1 - 1 / 3000),
+    (10**11, 40, 1 - 0.75 / 1600),
+    (10**5, 20, 0.97),
+    (10**9, 2, 0.9),
+    (4 * 10**18, 1000, 1 - 1e-7),
+    (10**6, 10, 0.5),
+]
+
+
+def fixed_point_counts(n, d, lam):
+    return np.append(leaping.fixed_point_counts(n, d, lam, True), np.zeros(10, dtype=np.int64))
+
+
+def relaxation(q, lag):
+    """Return the relaxation time in samples from the autocorrelation at one lag."""
+    q = q - q.mean()
+    return -lag / math.log((q[:-lag] @ q[lag:]) / (q @ q))
+
+
+# --- the parts -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "d", "lam"), CASES)
+def test_rates_are_the_exact_drift(n, d, lam):
+    """Off the fixed point by some standard deviations, as along a run."""
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        s = fixed_point_counts(n, d, lam)
+        top = int(np.flatnonzero(s > 1000)[-1])
+        room = np.minimum(s[1 : top + 1], n - s[1 : top + 1])
+        s[1 : top + 1] += np.rint(rng.normal(size=top) * 3 * np.sqrt(room)).astype(np.int64)
+        s[1 : top + 1] = np.minimum.accumulate(s[1 : top + 1])
+        logs, rise, fall, free = np.zeros((4, len(s)))
+        for i in range(1, top + 1):
+            logs[i] = d * leaping._log_share(s[i], n)
+        leaping._rates(s, n, top, lam, logs, rise, fall, free)
+        expected = -drift(s, d, lam)[1 : top + 1]
+        size = (rise + fall)[1 : top + 1]
+        assert np.all(np.abs(free[1 : top + 1] - expected) < 1e-13 * size)
+        assert np.all(np.abs((fall - rise)[1 : top + 1] - expected) < 1e-13 * size)
+
+
+@pytest.mark.parametrize("top", [1, 2, 5])
+def test_solver(top):
+    rng = np.random.default_rng(top)
+    steep = np.append(0.0, rng.uniform(0.1, 1e4, 8))
+    for h in (1e-3, 1.0, 1e5):
+        for stay in (1.0, 0.3):
+            x = rng.normal(size=9)
+            a = steep[1 : top + 1].copy()
+            below = a[:-1].copy()
+            a[-1] *= stay
+            jacobian = -np.diag(1 + a) + np.diag(np.ones(top - 1), 1) + np.diag(below, -1)
+            expected = np.linalg.solve(np.eye(top) - h * jacobian, x[1 : top + 1])
+            leaping._solve(x, steep, top, h, stay, np.zeros(9))
+            assert x[1 : top + 1] == pytest.approx(expected, rel=1e-8)
+
+
+def test_default_step_comes_from_the_relaxation_time():
+    for n, d, lam in CASES:
+        s = fixed_point_counts(n, d, lam)
+        found = leaping._relaxation_time(leaping._steepness(s, d, lam))
+        assert found == pytest.approx(relaxation_time(lam, d), rel=1e-3)
+
+
+@pytest.mark.parametrize("h", [0.3, 3.0])
+def test_few_long_queues_lose_jobs_at_rate_one(h):
+    """Level 3 and above are few: Poisson losses of what is there, a Poisson number of new ones."""
+    n, d, lam, rate, draws = 10**9, 3, 0.9, 4.0, 20000 if JIT else 1500
+    before = np.array([n, n // 2, n // 4, 12, 5, 2, 0, 0, 0, 0])
+    lengths = np.repeat([3, 4, 5], [7, 3, 2])
+    rng = np.random.default_rng(4)
+    stay = -math.expm1(-h) / h
+    seen = np.zeros((draws, 3))
+    for i in range(draws):
+        s = before.copy()
+        leaping._few(rng, s, before, n, d, lam, 2, h, stay, rate)
+        assert np.all(np.diff(s) <= 0)
+        seen[i] = s[3:6]
+    expected, variance = np.zeros(3), np.zeros(3)
+    for j, level in enumerate((3, 4, 5)):
+        for length in lengths[lengths >= level]:
+            chance = sum(math.exp(-h) * h**m / math.factorial(m) for m in range(length - level + 1))
+            expected[j] += chance
+            variance[j] += chance * (1 - chance)
+    expected[0] += rate * h * stay
+    variance[0] += rate * h * stay
+    assert np.all(np.abs(seen.mean(axis=0) - expected) < Z * np.sqrt(variance / draws))
+    assert seen.var(axis=0) == pytest.approx(variance, rel=Z * math.sqrt(3 / draws), abs=0.02)
+
+
+# --- against what is known -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "lam"), [LITERAL, (10**10, 1000, 1 - 6e-5), (10**11, 40, 1 - 0.75 / 1600)]
+)
+def test_stationary_law_of_the_linear_noise(n, d, lam):
+    """Means, variances, correlations of all levels and the slow relaxation time.
+
+    3000 relaxation times give the variances to 2.6 %, the relaxation time to 3.7 %.
+    """
+    k, tau = k_lambda_d(lam, d), relaxation_time(lam, d)
+    relaxations = 3000 if JIT else 60
+    times = np.arange(0, relaxations, 0.2) * tau
+    run = leap(n, d, lam, horizon=relaxations * tau, seed=1, times=times, warmup=10 * tau)
+    w = (n - run.path[:, 1 : k + 1]) / n
+    predicted = stationary_covariance(lam, d)[1 : k + 1, 1 : k + 1] / n
+    center = fixed_point_shorter(lam, d, k)[1:]
+    error = np.sqrt(np.diag(predicted) * 2 / relaxations)
+    assert np.all(np.abs((1 - run.profile[1 : k + 1]) - center) < Z * error + 1e-9 * center)
+    spread = np.cov(w.T)
+    scale = np.sqrt(np.diag(predicted))
+    allowed = Z * math.sqrt(2 / relaxations)
+    assert spread / np.outer(scale, scale) == pytest.approx(
+        predicted / np.outer(scale, scale), abs=allowed
+    )
+    assert np.all(np.abs(run.bias[1 : k + 1]) < 0.1 * error)
+    if JIT:
+        slow = modes(lam, d, k).values(run.path)[:, -1]
+        found = relaxation(slow, 5) * 0.2
+        assert found == pytest.approx(1, rel=Z * math.sqrt(4 / relaxations))
+
+
+def test_the_theorem_in_its_own_regime():
+    n, d, lam = LITERAL
+    tau = relaxation_time(lam, d)
+    relaxations = 1000 if JIT else 30
+    times = np.arange(0, relaxations) * tau
+    run = leap(n, d, lam, horizon=relaxations * tau, seed=2, times=times, warmup=tau)
+    assert run.max_queue == {2: 1.0}
+    assert smallest_eps(run.path, d, lam).max() < 0.1 / 3
+    assert np.all(run.path[:, 0] == n)
+
+
+@pytest.mark.parametrize(("n", "d", "lam"), [(10**4, 20, 0.97), (2 * 10**4, 8, 0.99)])
+def test_against_the_exact_chain(n, d, lam):
+    """Every level's mean and spread, and the maximum, where the longest queues come and go.
+
+    k = 2 and 3. An error of a few hundredths in a mean, of a factor of 2 in a variance, is seen.
+    """
+    tau = relaxation_time(lam, d)
+    relaxations = (200 if d == 20 else 80) if JIT else 2 / tau
+    times = np.arange(0, relaxations, 0.1) * tau
+    options = {"horizon": relaxations * tau, "times": times, "warmup": 5 * tau if JIT else 0.0}
+    runs = [simulate(n, d, lam, seed=3, **options), leap(n, d, lam, seed=4, **options)]
+    # The profile, the mean maximum; batches of 3 relaxation times are nearly independent.
+    batches = [
+        np.column_stack([run.batch_profiles[:, 1:5], np.argmax(run.batch_ends == 0, axis=1)])
+        for run in runs
+    ]
+    error = 1.3 * np.hypot(*(x.std(axis=0, ddof=1) / 8 for x in batches))
+    off = np.abs(batches[0].mean(axis=0) - batches[1].mean(axis=0))
+    assert np.all(off <= (Z * error + 2 / n if JIT else 0.05))
+    spreads = [np.var(run.path[:, 1:4] / n, axis=0) for run in runs]
+    if JIT:
+        assert spreads[1] == pytest.approx(spreads[0], rel=Z * math.sqrt(4 / relaxations))
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "lam", "end"), [(10**12, 300, 1 - 1 / 3000, 300.0), (10**15, 2, 0.9, 60.0)]
+)
+def test_from_an_empty_start_along_the_ode(n, d, lam, end):
+    times = np.concatenate([[0.0], np.geomspace(1e-3, end, 30)])
+    run = leap(n, d, lam, horizon=end, seed=5, warmup=0.0, start="empty", times=times)
+    v = trajectory(lam, d, times)
+    levels = min(v.shape[1], run.path.shape[1])
+    assert np.all(run.path[0, 1:] == 0)
+    assert np.abs(run.path[:, :levels] / n - v[:, :levels]).max() < 3e-3
+
+
+def test_one_long_queue_empties_at_rate_one():
+    """40 jobs at time 0, served at rate 1: 40 - t left, give or take sqrt(t)."""
+    n, d, lam = 10**8, 300, 1 - 1 / 3000
+    shares = [*(fixed_point_counts(n, d, lam)[:3] / n), *([1e-8] * 38)]
+    times = [0.0, 10.0, 20.0]
+    repeats = 40
+    left = np.zeros(3)
+    for seed in range(repeats):
+        run = leap(n, d, lam, horizon=20.0, seed=seed, warmup=0.0, start=shares, times=times)
+        left += (run.path > 0).sum(axis=1) - 1
+    error = np.sqrt(np.array([1e-9, 10, 20]) / repeats)
+    assert np.all(np.abs(left / repeats - [40, 30, 20]) < Z * error)
+
+
+# --- the step ------------------------------------------------------------------------------------
+
+
+def test_half_the_step_changes_nothing():
+    n, d, lam = 10**8, 300, 1 - 1 / 3000
+    tau = relaxation_time(lam, d)
+    relaxations = 2000 if JIT else 40
+    times = np.arange(0, relaxations, 0.5) * tau
+    runs = [
+        leap(n, d, lam, horizon=relaxations * tau, seed=6, step=step, times=times, warmup=10 * tau)
+        for step in (tau / 25, tau / 50)
+    ]
+    assert runs[1].events > 1.8 * runs[0].events
+    center = fixed_point_shorter(lam, d, 2)[1:]
+    spread = np.diag(stationary_covariance(lam, d))[1:3] / n
+    for run in runs:
+        off = (1 - run.profile[1:3]) - center
+        assert np.all(np.abs(off) < Z * np.sqrt(2 * spread / relaxations) + 1e-5 * center)
+    found = [run.path[:, 1:3].var(axis=0) / n**2 for run in runs]
+    assert found[1] == pytest.approx(found[0], rel=Z * math.sqrt(4 / relaxations))
+
+
+def test_bias_balances_the_curvature():
+    """What the leaps hold at 0 on average is the drift less half the curvature of each level."""
+    rng = np.random.default_rng(9)
+    steep = np.array([5.0, 3.0, 1.0, 1e-3])
+    q = np.append(np.append(0.0, rng.normal(size=4)), np.zeros(6))
+    shift = leaping._bias(q, steep)
+    # Linearised, per level: lam (1 - u_i**d) moves by steep (-shift), and f by
+    # (joins above) - (joins here) + (leaves here) - (leaves above).
+    bent = -steep * shift[1:5] - q[1:5] / 2
+    assert -np.append(0.0, bent) == pytest.approx(shift[1:6], abs=1e-12)
+    jacobian = np.diag(-1 - np.append(steep, 0)) + np.diag(np.ones(4), 1) + np.diag(steep, -1)
+    defect = -np.diff(q[:6]) / 2
+    assert jacobian @ -shift[1:6] == pytest.approx(defect, abs=1e-12)
+
+
+def test_bias_accounts_for_a_long_step():
+    """Long and short leaps differ by the difference of their biases, sign and all.
+
+    The mean of u_1 is lam exactly. What the wandering of u_1 explains is taken out of u_2, which
+    leaves an error of 4e-5; the biases are -0.00096 and -0.00046.
+    """
+    n, d, lam = 10**4, 20, 0.97
+    tau = relaxation_time(lam, d)
+    relaxations = 4000 if JIT else 30
+    means, errors, biases = [], [], []
+    for step in (0.5, 0.02 if JIT else 0.1):
+        run = leap(n, d, lam, horizon=relaxations * tau, seed=7, step=step * tau, warmup=10 * tau)
+        off, u = run.batch_profiles[:, 1] - lam, run.batch_profiles[:, 2]
+        left = u - np.cov(off, u)[0, 1] / np.var(off, ddof=1) * off
+        means.append(left.mean())
+        errors.append(left.std(ddof=2) / 8)
+        biases.append(run.bias[2])
+        assert run.bias[1] == 0
+        assert run.bias[2] < 0
+    if JIT:
+        allowed = Z * math.hypot(*errors)
+        assert abs(means[0] - means[1] - (biases[0] - biases[1])) < allowed
+        assert abs(means[0] - means[1]) > allowed
+
+
+def test_short_steps_follow_the_fast_level():
+    """Some 15 events of level 1 in a step: Poisson noise, and rounding that must not add up.
+
+    The mean of w_1 is 1 - lam exactly; 5 % would be seen, and 10 % in its relaxation time.
+    """
+    n, d, lam = 10**4, 20, 0.97
+    fast = 1 / modes(lam * lam ** (d - 1), d, 2).rates[0]  # d pi(1)**(d-1) at the fixed point
+    step = fast / 20
+    steps = 200_000 if JIT else 4000
+    times = step * np.arange(steps)
+    run = leap(n, d, lam, horizon=float(times[-1]), seed=10, step=step, times=times, warmup=fast)
+    idle = 1 - run.batch_profiles[:, 1]
+    error = idle.std(ddof=1) / 8
+    assert run.events >= steps - 1
+    if JIT:
+        assert abs(idle.mean() - (1 - lam)) < Z * error < 0.05 * (1 - lam)
+        # The fast function: w_1 less its value in balance with w_2.
+        w = (n - run.path[:, 1:3]) / n
+        slope = np.cov(w.T)[0, 1] / np.var(w[:, 1])
+        assert relaxation(w[:, 0] - slope * w[:, 1], 10) == pytest.approx(20, rel=0.1)
+
+
+# --- as a tool -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("n", "d", "lam"), CASES)
+def test_counts_stay_in_order_and_whole(n, d, lam):
+    tau = relaxation_time(lam, d)
+    relaxations = 200 if JIT else 4
+    times = np.linspace(0, relaxations * tau, 100)
+    run = leap(n, d, lam, horizon=relaxations * tau, seed=8, times=times)
+    assert run.path.dtype == np.int64
+    assert np.all(run.path[:, 0] == n)
+    assert np.all(np.diff(run.path) <= 0)
+    assert run.path.min() == 0
+    assert run.profile[0] == 1
+    assert np.all(np.diff(run.profile) <= 0)
+    assert sum(run.max_queue.values()) == pytest.approx(1, abs=1e-12)
+    assert np.all(run.batch_ends[-1] == run.final)
+    assert (run.n, run.d, run.lam, run.chain, run.seed) == (n, d, lam, "leaps", (8, ()))
+    assert run.step == pytest.approx(tau / 50, rel=1e-3)
+
+
+def test_seed_and_step_fix_the_result():
+    options = {"horizon": 100.0, "times": [50.0]}
+    one, two = (leap(10**8, 300, 0.999, seed=1, **options) for _ in range(2))
+    assert np.all(one.path == two.path)
+    assert np.all(one.profile == two.profile)
+    assert np.any(one.path != leap(10**8, 300, 0.999, seed=2, **options).path)
+
+
+def test_intervals_like_those_of_the_chain():
+    run = leap(10**6, 10, 0.9, horizon=600.0, seed=3, batches=32)
+    interval = run.profile_interval(1 - 1e-7, relaxation_time=relaxation_time(0.9, 10))
+    assert run.batch_profiles.shape[0] == 32
+    assert interval.low[1] < 0.9 < interval.high[1]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"d": 1}, "choose 2 <= d"),
+        ({"lam": 1 - 1e-7}, "idle servers are too few"),
+        ({"horizon": 1e15}, "shorten the horizon"),
+        ({"step": 0.0}, "step"),
+        ({"start": "emtpy"}, "did you mean empty"),
+        ({"n": 5 * 10**18}, "out of range"),
+    ],
+)
+def test_refuses(wrong, sentence):
+    given = {"n": 10**8, "d": 300, "lam": 0.999, "horizon": 10.0, "seed": 1} | wrong
+    with pytest.raises(ParameterError, match=sentence):
+        leap(**given)
+
+
+def test_stops_where_the_counts_would_get_out_of_order():
+    """The number of jobs wanders as far as to leave no server idle."""
+    with pytest.raises(ParameterError, match="out of order"):
+        leap(10**10, 10**5, 1 - 7e-8, horizon=1e7, seed=5)
