@@ -70,7 +70,7 @@ def simulate_queues(
     if lengths is None:
         queues, named = np.zeros(todo.n, dtype=np.int64), "empty"
     else:
-        queues, named = _checked_lengths(lengths, todo.n), "given"
+        queues, named = checked_lengths(lengths, todo.n), "given"
     chain = _Queues(queues, todo.d, todo.lam, todo.replacement, rng)
     return measure(chain, "queues", named, todo, rng), queues
 
@@ -101,7 +101,7 @@ class _Queues:
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
 
 
-def _checked_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
+def checked_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
     queues = np.asarray(lengths)
     if queues.shape != (n,) or not np.issubdtype(queues.dtype, np.integer) or queues.min() < 0:
         raise ParameterError(
