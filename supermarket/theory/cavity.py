@@ -1,22 +1,26 @@
-"""The FIFO cavity equilibrium: the queue of one server when infinitely many share the arrivals."""
+"""The cavity equilibrium: the queue of one server when infinitely many share the arrivals."""
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
-from numba import njit
+from numpy.typing import ArrayLike
 
-from supermarket.service import Mixture, ServiceLaw
-from supermarket.validation import ParameterError, arrival_rate, choice, integer
+from supermarket.service import Exponential, ServiceLaw
+from supermarket.theory.mixture_form import by_mixture, mixture_residuals
+from supermarket.theory.panel_form import SIZE, by_panels, panel_residuals, with_panels
+from supermarket.theory.phase_form import by_phases
+from supermarket.theory.sojourn import sojourn_survival
+from supermarket.validation import ParameterError, choice, integer, real
 
-_MARGIN = 42.0  # nodes reach down to exp(-42) = 6e-19 of the arrival rate
-_SMALLEST = -650.0  # linear arithmetic stops where a transform may fall below exp(-650) = 5e-283
-_MOST_NODES = 6_000_000  # 50 MB an array
-_ROUNDING = 2.0**-52
+_METHODS = ["auto", "mixture", "phases", "panels"]
+_NEGLIGIBLE = 1e-4  # a mean is refused where the levels left out are more of it than this
 
 
 @dataclass(frozen=True)
 class CavityEquilibrium:
-    """The law of the queue length in the cavity equilibrium.
+    """The law of the queue length in the cavity equilibrium, and what follows from it.
 
     Attributes
     ----------
@@ -25,20 +29,29 @@ class CavityEquilibrium:
     log_tail : ndarray of float64, shape (levels + 1,)
         Natural logarithm of P_k, finite at every level.
     rates : ndarray of float64, shape (levels,)
-        ``rates[k]`` is the arrival rate at a queue with k jobs, per mean service time.
+        ``rates[k]`` is the arrival rate at a queue with k jobs, in the unit of time of `lam`.
     log_rates : ndarray of float64, shape (levels,)
         Natural logarithm of `rates`, finite at every level.
     service, d, lam, levels
         The parameters: service law, choices (distinct queues, ties uniform), arrival rate per
         server, last level.
+    discipline : str
+        'fifo', 'ps' or 'lifo'.
+    method : str
+        'mixture', 'phases' or 'panels'.
+    reason : str
+        Why this method, in one sentence.
     arithmetic : str
         What was asked for: 'auto', 'linear' or 'log'.
     log_from : int or None
         First level whose tail was computed in logarithms; None if there is none.
     nodes : int
-        Number of exponentials in the service law's mixture at the last level.
+        Number of exponentials in the mixture at the last level, of phases, or of coefficients
+        (16 a panel) that describe the age of the job in service.
     step : float or None
-        Step of the quadrature in the logarithm of their rates; None if the mixture is exact.
+        Step of the quadrature in the logarithm of the mixture's rates; None where there is none.
+    log_edges : ndarray of float64 or None
+        Logarithms of the ages between panels, in mean service times; None without panels.
     """
 
     tail: np.ndarray
@@ -49,16 +62,181 @@ class CavityEquilibrium:
     d: int
     lam: float
     levels: int
+    discipline: str
+    method: str
+    reason: str
     arithmetic: str
     log_from: int | None
     nodes: int
     step: float | None
+    log_edges: np.ndarray | None = field(default=None, repr=False)
+
+    @property
+    def met(self) -> np.ndarray:
+        """Law of the number of jobs that an arrival finds where it joins, shape (levels,)."""
+        return self.rates * -np.diff(self.tail) / self.lam
+
+    @property
+    def mean_residual(self) -> np.ndarray:
+        r"""Mean work left of the job in service given k jobs, FIFO; shape (levels,), NaN for k = 0.
+
+        The equation for P_{k+1} in `cavity` gives it, with m the mean service time:
+        :math:`m (P_{k+1} - \lambda m P_{k+1}^d) / (\lambda m (P_k^d - P_{k+1}^d))`.
+        """
+        self._needs_fifo("mean_residual")
+        mean, d = self.service.mean, self.d
+        log_load = math.log(self.lam * mean)
+        here, after = self.log_tail[:-1], self.log_tail[1:]
+        kept = after + np.log(-np.expm1(log_load + (d - 1) * after))
+        met = log_load + d * here + np.log(-np.expm1(d * (after - here)))
+        residual = mean * np.exp(kept - met)
+        residual[0] = math.nan
+        return residual
+
+    @cached_property
+    def mean_queue(self) -> float:
+        """Mean number of jobs in a queue, the sum of P_k over k >= 1.
+
+        Infinite where the tail is a power law with exponent at most 1. What lies beyond the last
+        level is extrapolated, as a power law or a geometric series, and has to be small.
+
+        Raises
+        ------
+        ParameterError
+            If the levels beyond the last are more than 1e-4 of the sum.
+        """
+        beta, d = self.service.tail_index, self.d
+        known = float(np.sum(self.tail[:0:-1]))
+        room = 1 - (d - 1) * (beta - 1) if beta < math.inf else -math.inf
+        if self.discipline == "fifo" and room > 0:  # see fifo_tails.power_law_exponent
+            exponent = (beta - 1) / room
+            if exponent <= 1:
+                return math.inf
+            rest = self.tail[-1] * (self.levels / (exponent - 1) - 0.5)
+        else:
+            ratio = math.exp(self.log_tail[-1] - self.log_tail[-2])
+            rest = self.tail[-1] * ratio / (1 - ratio)
+        if rest > _NEGLIGIBLE * known:
+            raise ParameterError(
+                f"levels = {self.levels} is too few for a mean: beyond the last one lies about "
+                f"{rest / (known + rest):.2g} of it. Choose more levels."
+            )
+        return known + float(rest)
+
+    @property
+    def mean_sojourn(self) -> float:
+        """Mean time of a job in the system, by Little's law; see `mean_queue`."""
+        return self.mean_queue / self.lam
+
+    @cached_property
+    def error(self) -> np.ndarray | None:
+        """Relative error of `tail`, shape (levels + 1,): 12 coefficients a panel instead of 16.
+
+        None without panels: the mixture and the phases have rounding errors only, about
+        ``1e-15 * max(1, -log_tail)`` each, times the number of levels.
+        """
+        if self.log_edges is None:
+            return None
+        coarse = with_panels(
+            unit(self.service),
+            self.d,
+            self.lam * self.service.mean,
+            self.levels,
+            self.log_edges,
+            SIZE - 4,
+            -math.inf,
+            halve=False,
+        )[0]
+        return np.abs(np.expm1(coarse - self.log_tail))
+
+    def draw(self, rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Draw queues from the FIFO equilibrium: their lengths and the work left of the first job.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of the draws.
+        size : int
+            Number of queues.
+
+        Returns
+        -------
+        lengths : ndarray of int64, shape (size,)
+            Numbers of jobs, the one in service among them.
+        residuals : ndarray of float64, shape (size,)
+            Service still needed by the job in service; 0 where there is none.
+
+        Raises
+        ------
+        ParameterError
+            If the discipline is not 'fifo', or a queue is longer than the last level.
+        """
+        self._needs_fifo("draw")
+        size = integer("size", size, 0)
+        uniform = 1 - rng.random(size)
+        lengths = np.searchsorted(-self.tail, -uniform, side="right") - 1
+        if size and np.max(lengths) == self.levels:
+            raise ParameterError(
+                f"levels = {self.levels} is too few for {size} draws: a share of "
+                f"{self.tail[-1]:.3g} of the queues is longer. Choose more levels."
+            )
+        law = unit(self.service)
+        log_rates = self.log_rates + math.log(self.service.mean)
+        if self.method == "mixture":
+            residuals = mixture_residuals(law, self.tail, np.exp(log_rates), lengths, rng)
+        else:
+            edges = self._panels(int(np.max(lengths, initial=1)))
+            residuals = panel_residuals(law, edges, self.log_tail, log_rates, lengths, rng)
+        return lengths, self.service.mean * residuals
+
+    def sojourn_survival(self, times: ArrayLike) -> np.ndarray:
+        """Return P(a job's time in the system > t) for FIFO; see `sojourn.sojourn_survival`.
+
+        Parameters
+        ----------
+        times : array_like of float64
+            Times t >= 0.
+
+        Returns
+        -------
+        ndarray of float64, of the shape of `times`
+        """
+        self._needs_fifo("sojourn_survival")
+        return sojourn_survival(
+            unit(self.service),
+            self._panels(self.levels),
+            self.log_tail,
+            self.log_rates + math.log(self.service.mean),
+            self.lam * self.service.mean,
+            self.d,
+            np.asarray(times, dtype=np.float64) / self.service.mean,
+        )
+
+    def _panels(self, levels: int) -> np.ndarray:
+        """Return the edges of panels of ages for the first levels."""
+        if self.log_edges is not None:
+            return self.log_edges
+        return by_panels(unit(self.service), self.d, self.lam * self.service.mean, levels)[2]
+
+    def _needs_fifo(self, name: str) -> None:
+        if self.discipline != "fifo":
+            raise ParameterError(
+                f"{name} is known for discipline = 'fifo' only, and this one is "
+                f"{self.discipline!r}."
+            )
 
 
 def cavity(
-    service: ServiceLaw, d: int, lam: float, levels: int, *, arithmetic: str = "auto"
+    service: ServiceLaw,
+    d: int,
+    lam: float,
+    levels: int,
+    *,
+    discipline: str = "fifo",
+    method: str = "auto",
+    arithmetic: str = "auto",
 ) -> CavityEquilibrium:
-    r"""Compute the FIFO cavity equilibrium level by level, with no truncation.
+    r"""Compute the cavity equilibrium level by level, with no truncation.
 
     Let :math:`g_k(a) \bar F(a)` be the stationary density of "k jobs, the one in service has age
     a", and :math:`p_k = P_k - P_{k+1}`. An arrival joins a queue with k jobs at rate
@@ -67,32 +245,36 @@ def cavity(
 
     so that :math:`g_k' = -\lambda_k g_k + \lambda_{k-1} g_{k-1}`, with
     :math:`g_k(0) = \lambda_k p_k` for :math:`k \ge 2` (a departure leaves k jobs as often as an
-    arrival meets k) and :math:`g_1(0) = \lambda_1 p_1 + \lambda_0 p_0`. The survival function is
-    :math:`\bar F(a) = \sum_j w_j e^{-x_j a}`, its integral from a to infinity has weights
-    :math:`v_j = w_j / x_j`, and the transforms :math:`G_k(x) = \int_0^\infty e^{-xa} g_k(a) \, da`
-    obey
+    arrival meets k) and :math:`g_1(0) = \lambda_1 p_1 + \lambda_0 p_0`. With :math:`R(a)` the
+    integral of :math:`\bar F` from a to infinity, and mean service time 1,
 
-    .. math::
-        G_k(x) &= \frac{\lambda_k p_k + \lambda_{k-1} G_{k-1}(x)}{x + \lambda_k},
-            \qquad G_0 = p_0, \\
-        P_{k+1} &= \lambda P_{k+1}^d + \lambda_k \sum_j v_j G_k(x_j).
+    .. math:: P_{k+1} = \lambda P_{k+1}^d + \lambda_k \int_0^\infty g_k(a) R(a) \, da.
 
-    Starting from :math:`P_0 = 1`, :math:`P_1 = \lambda`, the second line is one scalar equation
-    for :math:`P_{k+1}`, with positive terms only.
+    Starting from :math:`P_0 = 1`, :math:`P_1 = \lambda`, this is one scalar equation
+    for :math:`P_{k+1}`, with positive terms only. The three methods differ in how they carry
+    :math:`g_k`: see `mixture_form`, `phase_form` and `panel_form`.
 
     Parameters
     ----------
     service : ServiceLaw
-        `Exponential`, `Lomax` or `Hyperexponential`, of mean 1.
+        Any service law with a finite mean.
     d : int
         Choices, at least 1: an arrival joins the shortest of d distinct queues, ties at random.
     lam : float
-        Arrival rate per server, in (0, 1).
+        Arrivals per server and unit of time, positive, below ``1 / service.mean``.
     levels : int
         Last level, at least 1.
+    discipline : {'fifo', 'ps', 'lifo'}
+        First in first out, processor sharing, or preemptive last in first out. The last two are
+        insensitive: their queue lengths depend on the law's mean only, and are those of
+        exponential service.
+    method : {'auto', 'mixture', 'phases', 'panels'}
+        How FIFO is computed. 'auto' takes the mixture of exponentials where the law is one, then
+        phases, then panels of ages, which any law has.
     arithmetic : {'auto', 'linear', 'log'}
-        'auto' is linear until the tail comes near the end of float64's range, and goes on in
-        logarithms. 'linear' stops with an error there.
+        'auto' is linear in the mixture until the tail comes near the end of float64's range, and
+        goes on in logarithms. 'linear', for a mixture only, stops with an error there. The other
+        methods compute in logarithms at once.
 
     Returns
     -------
@@ -101,7 +283,8 @@ def cavity(
     Raises
     ------
     ParameterError
-        If a parameter is out of range, or 'linear' arithmetic can't reach the last level.
+        If a parameter is out of range, the method does not go with the law, or the last level is
+        out of reach.
 
     Notes
     -----
@@ -117,230 +300,80 @@ def cavity(
     """
     if not isinstance(service, ServiceLaw):
         raise ParameterError(
-            f"service = {service!r} is not a service law: use Exponential(), Lomax(beta) or "
-            f"Hyperexponential(probabilities, rates)."
+            f"service = {service!r} is not a service law: use Exponential(), Deterministic(), "
+            f"Lomax(beta) or another law of supermarket.service."
         )
     d = integer("d", d, 1)
-    lam = arrival_rate(lam)
+    lam = real("lam", lam, 0.0, 1 / service.mean, open_low=True, open_high=True)
     levels = integer("levels", levels, 1)
+    choice("discipline", discipline, ["fifo", "ps", "lifo"])
+    choice("method", method, _METHODS)
     choice("arithmetic", arithmetic, ["auto", "linear", "log"])
+    # insensitive disciplines: the exponential law has the same queue lengths
+    law = unit(service) if discipline == "fifo" else Exponential()
+    method, reason = _method(law, discipline, method, arithmetic)
 
-    tail, rates = np.zeros(levels + 1), np.zeros(levels)
-    tail[0], tail[1], rates[0] = 1.0, lam, lam * (1 - lam**d) / (1 - lam)
-    log_tail, log_rates = np.zeros(levels + 1), np.zeros(levels)
-    mixture = service.mixture(np.log(lam) * (d - 1) - 2 * _MARGIN)
-    # one entry a node: lam_{k-1} G_{k-1}(x), which flows into the level k that comes next
-    inflow = np.full(mixture.log_rate.size, rates[0] * (1 - lam))
-
-    k = 1
-    while arithmetic != "log" and k < levels and not _too_small(tail[k], d, lam):
-        mixture, inflow = _reach(mixture, inflow, service, d, np.log(lam), np.log(tail[k]), k)
-        nodes = np.exp(mixture.log_rate), np.exp(mixture.log_share)
-        k = _linear_levels(tail, rates, inflow, *nodes, d, lam, k, mixture.low)
-    if arithmetic == "linear" and k < levels:
-        raise ParameterError(
-            f"levels = {levels} is out of reach of linear arithmetic: choose levels <= {k} or "
-            f"arithmetic = 'auto'."
-        )
-    log_tail[: k + 1], log_rates[:k] = np.log(tail[: k + 1]), np.log(rates[:k])
-
-    log_from = k + 1 if k < levels else None
-    log_inflow = np.log(inflow)
-    while k < levels:
-        mixture, log_inflow = _reach(mixture, log_inflow, service, d, np.log(lam), log_tail[k], k)
-        nodes = mixture.log_rate, mixture.log_share
-        k = _log_levels(log_tail, log_rates, log_inflow, *nodes, d, np.log(lam), k, mixture.low)
-    if log_from is not None:
-        tail[log_from:] = np.exp(log_tail[log_from:])
-        rates[log_from - 1 :] = np.exp(log_rates[log_from - 1 :])
+    load = lam * service.mean
+    log_from, step, log_edges = 2 if levels > 1 else None, None, None
+    if method == "mixture":
+        found = by_mixture(law, d, load, levels, arithmetic)
+        tail, rates, log_tail, log_rates = found.tail, found.rates, found.log_tail, found.log_rates
+        log_from, nodes, step = found.log_from, found.nodes, found.step
+    else:
+        if method == "phases":
+            log_tail, log_rates, nodes = by_phases(law, d, load, levels)
+        else:
+            log_tail, log_rates, log_edges = by_panels(law, d, load, levels)
+            nodes = SIZE * (log_edges.size - 1)
+        tail, rates = np.exp(log_tail), np.exp(log_rates)
     return CavityEquilibrium(
         tail=tail,
         log_tail=log_tail,
-        rates=rates,
-        log_rates=log_rates,
+        rates=rates / service.mean,
+        log_rates=log_rates - math.log(service.mean),
         service=service,
         d=d,
         lam=lam,
         levels=levels,
+        discipline=discipline,
+        method=method,
+        reason=reason,
         arithmetic=arithmetic,
         log_from=log_from,
-        nodes=mixture.log_rate.size,
-        step=mixture.step,
+        nodes=nodes,
+        step=step,
+        log_edges=log_edges,
     )
 
 
-def _reach(
-    mixture: Mixture,
-    state: np.ndarray,
-    service: ServiceLaw,
-    d: int,
-    log_lam: float,
-    log_tail: float,
-    k: int,
-) -> tuple[Mixture, np.ndarray]:
-    """Extend the grid far below the arrival rate at level k; new nodes have the last one's state.
+def unit(service: ServiceLaw) -> ServiceLaw:
+    """Return the law in units of its mean."""
+    return service if service.mean == 1 else service.scaled(1.0)
 
-    A transform at x equals the one at 0 as long as x is far below every arrival rate so far.
-    """
-    log_rate = log_lam + (d - 1) * log_tail
-    low = 1.25 * log_rate - 2 * _MARGIN
-    if _too_deep(log_tail, d):
+
+def _method(service: ServiceLaw, discipline: str, method: str, arithmetic: str) -> tuple[str, str]:
+    """Return the method to use, and why."""
+    forms = {"mixture": service.is_mixture, "phases": service.phases() is not None, "panels": True}
+    whys = {
+        "mixture": "the service law is a mixture of exponentials",
+        "phases": "the service law is of phase type",
+        "panels": "the service law is neither a mixture of exponentials nor of phase type",
+    }
+    if method == "auto":
+        method = next(form for form, fits in forms.items() if fits)
+        reason = whys[method]
+        if discipline != "fifo":
+            reason = f"{discipline} is insensitive: its queues are those of exponential service"
+    elif forms[method]:
+        reason = "asked for"
+    else:
         raise ParameterError(
-            f"log P_{k} = {log_tail:.4g}, and the next is beyond float64: choose levels <= {k}."
+            f"method = {method!r} does not go with service = {service!r}: use 'auto' or "
+            f"{', '.join(repr(form) for form, fits in forms.items() if fits)}."
         )
-    if log_rate - _MARGIN >= mixture.low:
-        return mixture, state
-    if -low / mixture.step > _MOST_NODES:
+    if arithmetic == "linear" and method != "mixture":
         raise ParameterError(
-            f"log P_{k} = {log_tail:.4g}, and the next level needs more than {_MOST_NODES} "
-            f"exponentials: choose levels <= {k}."
+            f"arithmetic = 'linear' is for mixtures of exponentials, and the method here is "
+            f"{method!r}: use arithmetic = 'auto'."
         )
-    mixture = service.mixture(low)
-    added = mixture.log_rate.size - state.size
-    return mixture, np.concatenate([state, np.full(added, state[-1])])
-
-
-@njit
-def _too_small(tail: float, d: int, lam: float) -> bool:
-    """Tell whether rate**2 * tail, the size of the least transform, may leave float64's range."""
-    return 2 * np.log(lam) + (2 * d - 1) * np.log(tail) < _SMALLEST
-
-
-@njit
-def _too_deep(log_tail: float, d: int) -> bool:
-    """Tell whether the next logarithm, near ``d * log_tail``, may leave float64's range."""
-    return d * log_tail < -1e307
-
-
-@njit
-def _linear_levels(
-    tail: np.ndarray,
-    rates: np.ndarray,
-    inflow: np.ndarray,
-    x: np.ndarray,
-    share: np.ndarray,
-    d: int,
-    lam: float,
-    k: int,
-    low: float,
-) -> int:
-    """Fill `tail` and `rates` from level k on; return the level reached with these nodes."""
-    while k < tail.size - 1:
-        here = tail[k]
-        least = lam * here ** (d - 1)
-        if _too_small(here, d, lam) or np.log(least) - _MARGIN < low:
-            break
-        bottom = least * np.sum(share * inflow / (x + least))
-        ratio = here / tail[k - 1]
-        start = max(bottom, here * ratio) if ratio > 0.5 else bottom
-        args = (here, lam, d, share, inflow, x)
-        after = _solve(_linear_image, start, bottom, here, 0.0, args)
-        rate = least * _geometric(after / here, d)
-        # The difference that the equation was solved with: any other value of p_k, even a more
-        # accurate one, would no longer balance it, and the imbalance would grow with the level.
-        inflow[:] = rate * (rate * (here - after) + inflow) / (x + rate)
-        rates[k] = rate
-        k += 1
-        tail[k] = after
-    return k
-
-
-@njit
-def _linear_image(after: float, args: tuple) -> float:
-    """Return the right-hand side of the equation for P_{k+1}."""
-    here, lam, d, share, inflow, x = args
-    rate = lam * here ** (d - 1) * _geometric(after / here, d)
-    served = np.sum(share * (rate * (here - after) + inflow) / (x + rate))
-    return lam * after**d + rate * served
-
-
-@njit
-def _log_levels(
-    log_tail: np.ndarray,
-    log_rates: np.ndarray,
-    log_inflow: np.ndarray,
-    log_x: np.ndarray,
-    log_share: np.ndarray,
-    d: int,
-    log_lam: float,
-    k: int,
-    low: float,
-) -> int:
-    """Do the work of `_linear_levels` with every quantity replaced by its logarithm."""
-    while k < log_tail.size - 1:
-        here = log_tail[k]
-        least = log_lam + (d - 1) * here
-        if least - _MARGIN < low or _too_deep(here, d):
-            break
-        bottom = least + _log_sum(log_share + log_inflow - np.logaddexp(log_x, least))
-        ratio = here - log_tail[k - 1]
-        start = max(bottom, here + ratio) if ratio > -0.7 else bottom
-        args = (here, log_lam, d, log_share, log_inflow, log_x)
-        after = _solve(_log_image, start, bottom, here, 1.0, args)
-        rate = least + np.log(_geometric(np.exp(after - here), d))
-        alone = _log_difference(here, after)
-        log_inflow[:] = rate + np.logaddexp(rate + alone, log_inflow) - np.logaddexp(log_x, rate)
-        log_rates[k] = rate
-        k += 1
-        log_tail[k] = after
-    return k
-
-
-@njit
-def _log_image(after: float, args: tuple) -> float:
-    """Return the logarithm of the right-hand side of the equation for P_{k+1}."""
-    here, log_lam, d, log_share, log_inflow, log_x = args
-    rate = log_lam + (d - 1) * here + np.log(_geometric(np.exp(after - here), d))
-    met = np.logaddexp(rate + _log_difference(here, after), log_inflow)
-    served = _log_sum(log_share + met - np.logaddexp(log_x, rate))
-    return np.logaddexp(log_lam + d * after, rate + served)
-
-
-@njit
-def _geometric(ratio: float, d: int) -> float:
-    """Return ``1 + ratio + ... + ratio**(d-1)``."""
-    total = 1.0
-    for _ in range(d - 1):
-        total = total * ratio + 1.0
-    return total
-
-
-@njit
-def _log_difference(above: float, below: float) -> float:
-    """Return the logarithm of ``exp(above) - exp(below)``."""
-    return above + np.log(-np.expm1(min(below - above, -_ROUNDING)))
-
-
-@njit
-def _log_sum(logs: np.ndarray) -> float:
-    """Return the logarithm of the sum of ``exp(logs)``."""
-    top = np.max(logs)
-    return top + np.log(np.sum(np.exp(logs - top)))
-
-
-@njit
-def _solve(image: object, x: float, low: float, high: float, scale: float, args: tuple) -> float:
-    """Return the root of ``image(x, args) = x`` between `low` and `high`, to a few roundings.
-
-    The first step is to the image, then secants, and a bisection where a secant leaves the bracket
-    or is slow. The tolerance is relative to ``max(|x|, scale)``.
-    """
-    before, gap_before = x, 0.0
-    for turn in range(200):
-        value = image(x, args)
-        gap = value - x
-        if abs(gap) <= 4 * _ROUNDING * max(abs(x), scale):
-            return value
-        if gap > 0:
-            low = x
-        else:
-            high = x
-        new = value
-        if turn > 0:
-            new = low if gap == gap_before else x - gap * (x - before) / (gap - gap_before)
-        if turn % 16 == 15 or not low < new < high:
-            new = 0.5 * (low + high)
-        if abs(new - x) <= _ROUNDING * max(abs(x), scale):
-            return new
-        before, gap_before, x = x, gap, new
-    return x
+    return method, reason

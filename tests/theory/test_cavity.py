@@ -282,6 +282,6 @@ def test_one_level_and_hardly_any_load():
 )
 def test_a_wrong_parameter_gets_one_sentence(change, sentence, monkeypatch):
     valid = {"service": Lomax(2.5), "d": 2, "lam": 0.7, "levels": 5}
-    monkeypatch.setattr(import_module("supermarket.theory.cavity"), "_MOST_NODES", 20_000)
+    monkeypatch.setattr(import_module("supermarket.theory.mixture_form"), "_MOST_NODES", 20_000)
     with pytest.raises(ParameterError, match=sentence):
         cavity(**valid | change)
