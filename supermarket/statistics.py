@@ -150,7 +150,9 @@ def batch_interval(
 
         quantile = t.ppf(1 - (1 - confidence) / (2 * among), effective - 1)
         error = (high - low) / 2 / quantile
-        effective = np.var(np.reshape(snapshots, columns.shape), axis=0, ddof=1) / error**2
+        variance = np.var(np.reshape(snapshots, columns.shape), axis=0, ddof=1)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            effective = np.where(error > 0, variance / error**2, np.nan)
     together = Interval(estimate, low, high, confidence, effective)
     return together[0] if batches.ndim == 1 else together
 

@@ -51,7 +51,8 @@ def test_runs_in_another_folder_and_the_threads_do_not_matter(name, tmp_path):
         assert done.returncode == 0, done.stderr
         results.append(verdicts(folder, name))
     assert results[0] == results[1]
-    keys = ["claim", "source", "parameters", "predicted", "measured", "low", "high", "holds"]
+    keys = ["claim", "source", "parameters", "predicted", "measured"]
+    keys += ["low", "high", "effective", "holds"]
     for verdict in json.loads(results[0]):
         assert list(verdict) == keys
         if verdict["holds"] is None:  # the run was too short, as short runs are
@@ -104,6 +105,13 @@ BAD = [
     ("log_log", {"decades": 40}, "decades = 40 is out of range: choose 2 <= decades <= 15."),
     ("mean_field_correction", {"d": [1]}, "d[0] = 1 is out of range"),
     ("exact_and_fast", {"replicas": 1}, "replicas = 1 is out of range: choose 20 <= replicas"),
+    ("mixing_exact", {"n": 20}, "n = 20 is out of range: choose 2 <= n <= 8."),
+    ("mixing_good_starts", {"c": 1.5}, "c = 1.5 is out of range"),
+    ("mixing_bad_starts", {"customers": [20, 10, 5]}, "needs at least three entries"),
+    ("fifo_recursions", {"beta": [1.5]}, "beta = 1.5 with d = 2 has no doubly exponential tail"),
+    ("fifo_network", {"heavy": "Lomax(0.9)"}, "beta = 0.9 gives a service time without a mean"),
+    ("which_d", {"service": "Lomacs(2)"}, "names no law that is known"),
+    ("which_d", {"lam": 1.0}, "lam = 1 is out of range"),
     ("introduction", {"d": "2"}, "d = '2' is not a list: write it as [2]."),
 ]
 

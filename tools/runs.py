@@ -32,7 +32,8 @@ import yaml
 from tools import BuildError, digest
 
 VERDICT_KEYS = {
-    "claim", "source", "parameters", "predicted", "measured", "low", "high", "holds",
+    "claim", "source", "parameters", "predicted", "measured", "low", "high", "effective",
+    "holds",
 }  # fmt: skip
 
 

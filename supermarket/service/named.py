@@ -73,6 +73,12 @@ def named_law(name: str, value: object) -> ServiceLaw:
         ) from None
 
 
+def law_text(name: str, value: object) -> str:
+    """Check that a text names a law and return the text; for the parameters of a notebook."""
+    named_law(name, value)
+    return str(value)
+
+
 def _column(name: str, value: str) -> pd.Series:
     path, _, column = value.partition(":")
     if not Path(path).is_file():

@@ -257,6 +257,40 @@ def power_law_limit(log_tail: ArrayLike, d: int) -> Interval:
     return found
 
 
+def power_law_constant_limit(log_tail: ArrayLike, beta: float, d: int) -> Interval:
+    r"""Extrapolate the constant of a power-law tail, with a numerical error.
+
+    :math:`\log P_k + \gamma_d(\beta) \log k` along a sequence of doublings, extrapolated as in
+    `power_law_limit`.
+
+    Parameters
+    ----------
+    log_tail : array_like of float64, shape (levels + 1,)
+        ``log_tail[k]`` is log P_k, for at least 1024 levels.
+    beta : float
+        Tail index of the service law, strictly between 1 and ``d / (d - 1)``.
+    d : int
+        Choices, at least 2.
+
+    Returns
+    -------
+    Interval
+        No probability is meant: its confidence is nan.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or the sequence has not settled.
+    """
+    exponent = power_law_exponent(beta, d)
+    integer("levels", np.size(log_tail) - 1, 1024)
+    k, _ = local_exponents(log_tail)
+    k = np.append(k, 2 * k[-1])
+    found = _limit(np.asarray(log_tail)[k] + exponent * np.log(k), order=2, rounding=1e-12)
+    low, estimate, high = np.exp([found.low, found.estimate, found.high])
+    return Interval(float(estimate), float(low), float(high), math.nan)
+
+
 def local_growth(log_tail: ArrayLike, d: int) -> np.ndarray:
     r"""Return :math:`\log_d [(L_{k+1} - L_k) / (L_k - L_{k-1})]`, where :math:`L_k = -\log P_k`.
 

@@ -56,7 +56,7 @@ def simulate(n, d, lam, replacement, bands, *, seed, **options):
         options["batches"], replacement, "service", 1e12,
     )  # fmt: skip
     rng = np.random.default_rng(todo.seed)
-    start = options.get("start", occupancy._fixed_point_counts(n, d, lam, replacement))
+    start = options.get("start", occupancy.fixed_point_counts(n, d, lam, replacement))
     wanted, spread, margin = bands
     chain = Narrow(
         with_room(start), d, lam, replacement, rng, wanted=wanted, spread=spread, margin=margin
@@ -66,7 +66,7 @@ def simulate(n, d, lam, replacement, bands, *, seed, **options):
 
 def cut(n, d, lam, replacement, bands=(batches.OPEN, batches.SPREAD, batches.MARGIN)):
     """Return the counts near the fixed point, their bands, and the cut of the unit interval."""
-    s = with_room(occupancy._fixed_point_counts(n, d, lam, replacement))
+    s = with_room(occupancy.fixed_point_counts(n, d, lam, replacement))
     top, arrival, size = int(np.flatnonzero(s)[-1]), lam / (1 + lam), len(s) + 1
     low, high = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     rare = np.zeros(size, dtype=bool)
@@ -173,7 +173,7 @@ def test_same_paths_in_law_as_one_event_at_a_time(n, d, lam, replacement, bands)
     a tenth of its standard deviation, or this would be seen.
     """
     replicas, times = (3000, [0.2, 1.0, 3.0]) if JIT else (30, [0.05, 0.1, 0.2])
-    start = occupancy._fixed_point_counts(n, d, lam, replacement)
+    start = occupancy.fixed_point_counts(n, d, lam, replacement)
     start = np.append(start[:1], start[1:] * 9 // 10)
     samples = []
     for engine in ("batches", "scan"):

@@ -11,7 +11,7 @@ from supermarket.service import (
     PhaseType,
     ServiceLaw,
 )
-from supermarket.service.named import named_law
+from supermarket.service.named import law_text, named_law
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,12 @@ from supermarket.service.named import named_law
 )
 def test_a_law_as_it_is_written(text, law):
     assert named_law("service", text) == law
+
+
+def test_the_check_of_a_parameter_hands_back_the_text():
+    assert law_text("service", "Erlang(2)") == "Erlang(2)"
+    with pytest.raises(ParameterError, match="names no law"):
+        law_text("service", "Erlan(2)")
 
 
 def test_a_column_of_a_file(tmp_path, monkeypatch):

@@ -14,6 +14,7 @@ from supermarket.theory.fifo_tails import (
     local_exponents,
     lomax_tail,
     power_law_constant,
+    power_law_constant_limit,
     power_law_exponent,
     power_law_limit,
     q_exponent,
@@ -197,6 +198,18 @@ def test_the_power_law_limit_of_a_made_up_tail():
     assert found.high - found.low < 1e-4
     wrong = power_law_limit(np.append(0, -1.501 * np.log(k) + np.log(k) / k), 2)
     assert not wrong.low <= 1.5 <= wrong.high
+
+
+def test_the_power_law_constant_of_a_made_up_tail_and_of_the_cavity():
+    k = np.arange(1.0, 2**14 + 2)
+    log_tail = np.append(0, math.log(0.3) - np.log(k) + (0.7 * np.log(k) + 2) / (k + 3))
+    found = power_law_constant_limit(log_tail, 1.5, 2)  # gamma = 1
+    assert found.low <= 0.3 <= found.high
+    assert found.high - found.low < 1e-3
+    exact = cavity(Lomax(1.3), 3, 0.7, 2**14)
+    found = power_law_constant_limit(exact.log_tail, 1.3, 3)
+    assert found.low <= power_law_constant(1.3, 0.3**1.3, 3, 0.7) <= found.high
+    assert found.high - found.low < 1e-4
 
 
 def test_the_other_limits_of_made_up_tails():
