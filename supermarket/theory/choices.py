@@ -11,6 +11,7 @@ from supermarket.theory.cavity import CavityEquilibrium, cavity
 from supermarket.validation import ParameterError, integer, real
 
 _MOST = 2**17  # levels
+_LEAST = 1e-100
 
 
 def deepest(service: ServiceLaw, d: int, lam: float, levels: int) -> CavityEquilibrium:
@@ -37,20 +38,18 @@ def deepest(service: ServiceLaw, d: int, lam: float, levels: int) -> CavityEquil
     ParameterError
         If a parameter is out of range.
     """
+    levels = integer("levels", levels, 1)
     # The logarithms of a mixture of exponentials go on for ever, at ever greater cost.
     mixture = isinstance(service, ServiceLaw) and service.is_mixture
     arithmetic = "linear" if mixture else "auto"
     enough = cavity(service, d, lam, 1, arithmetic=arithmetic)
-    low, high = 1, integer("levels", levels, 1) + 1
-    step = high - 1  # first as deep as was asked, then by bisection
-    while high - low > 1:
+    while enough.levels < levels and enough.tail[-1] > _LEAST:
+        # Step by step at first: a doubly exponential tail leaves float64 within a level or two.
+        step = enough.levels + 1 if enough.levels < 12 else enough.levels * 2
         try:
-            enough = cavity(service, d, lam, step, arithmetic=arithmetic)
+            enough = cavity(service, d, lam, min(step, levels), arithmetic=arithmetic)
         except ParameterError:
-            high = step
-        else:
-            low = step
-        step = (low + high) // 2
+            break
     return enough
 
 
@@ -79,6 +78,8 @@ def share_with(service: ServiceLaw, d: int, lam: float, jobs: int) -> float:
 def mean_sojourn_fifo(service: ServiceLaw, d: int, lam: float) -> float:
     """Return the mean time of a job in the system; infinite where the theory says so.
 
+    For d = 1 it is the formula of Pollaczek and Khinchine.
+
     Parameters
     ----------
     service, d, lam
@@ -89,6 +90,9 @@ def mean_sojourn_fifo(service: ServiceLaw, d: int, lam: float) -> float:
     float
         In the unit of time of `lam`; NaN if the sum over 16384 levels has not settled to 1e-4.
     """
+    if d == 1:
+        load = deepest(service, d, lam, 1).tail[1]  # checked on the way
+        return service.mean * float(1 + load * (1 + service.scv) / (2 * (1 - load)))
     for levels in (64, 1024, 16384):
         equilibrium = deepest(service, d, lam, levels)
         try:

@@ -285,3 +285,15 @@ def test_a_wrong_parameter_gets_one_sentence(change, sentence, monkeypatch):
     valid = {"service": Deterministic().scaled(2.0), "d": 2, "lam": 0.3, "levels": 5}
     with pytest.raises(ParameterError, match=sentence):
         cavity(**valid | change)
+
+
+@pytest.mark.parametrize(("beta", "levels"), [(1.5, 500), (2.5, 14), (4.0, 9)])
+def test_the_error_of_a_mixture(beta, levels):
+    """Half as many nodes; the true error is seen against the panels, and is far smaller."""
+    found = cavity(Lomax(beta), 2, 0.7, levels)
+    panels = cavity(Lomax(beta), 2, 0.7, levels, method="panels")
+    true = np.abs(np.expm1(panels.log_tail - found.log_tail)).max()
+    assert found.error.shape == found.tail.shape
+    assert found.error[1] == 0
+    assert true < 1e-10
+    assert true < found.error.max() < 1e-4
