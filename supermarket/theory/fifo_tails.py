@@ -460,9 +460,10 @@ def straight(tail: Tail) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
         What `y` is.
     """
     d, levels = tail.equilibrium.d, tail.equilibrium.levels
+    log_tail = tail.equilibrium.log_tail
     if tail.regime == "doubly exponential":
         k = np.arange(1, levels + 1)
-        y = np.log(-tail.equilibrium.log_tail[k]) / math.log(d)
+        y = np.log(-log_tail[k]) / math.log(d)
         return k, y, y[-1] + tail.predicted * (k - k[-1]), f"$\\log_{{{d}}} \\log(1/P_k)$"
     if tail.regime == "power law":
         k = 2 ** np.arange(levels.bit_length())
@@ -470,8 +471,16 @@ def straight(tail: Tail) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
     else:
         k = np.arange(1, 31)
         along = k - k[-1]
-    y = tail.equilibrium.log_tail[k] / math.log(10)
+    y = log_tail[k] / math.log(10)
     return k, y, y[-1] - tail.predicted * along / math.log(10), "$\\log_{10} P_k$"
+
+
+def on_straight_axis(tail: Tail, shares: ArrayLike) -> np.ndarray:
+    """Return measured shares of queues on the axis of `straight`, of the same shape."""
+    logs = np.log(np.asarray(shares, dtype=np.float64))
+    if tail.regime == "doubly exponential":
+        return np.log(-logs) / math.log(tail.equilibrium.d)
+    return logs / math.log(10)
 
 
 def _limit(sequence: np.ndarray, order: int, rounding: float) -> Interval:

@@ -13,6 +13,7 @@ from supermarket.theory.fifo_tails import (
     exponential_limit,
     local_exponents,
     lomax_tail,
+    on_straight_axis,
     power_law_constant,
     power_law_constant_limit,
     power_law_exponent,
@@ -184,6 +185,8 @@ def test_the_kind_of_a_lomax_tail(beta, regime):
     np.testing.assert_allclose(y[-2:], line[-2:], rtol=0.01)
     slope = {"power law": np.log10(2), "exponential": np.log10(np.e), "doubly exponential": -1}
     assert np.diff(line)[-1] == pytest.approx(-slope[regime] * tail.predicted, rel=1e-6)
+    shares = np.exp(tail.equilibrium.log_tail[k[:6]])
+    np.testing.assert_allclose(on_straight_axis(tail, shares), y[:6], rtol=1e-9)
     assert k.shape == y.shape == line.shape
 
 
