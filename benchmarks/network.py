@@ -7,7 +7,6 @@ import argparse
 import ctypes
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks.__main__ import machine
 from benchmarks.others import OTHERS, installed
-from benchmarks.twins import FLAGS, Compiler, find_compiler
+from benchmarks.twins import Compiler, compiled, find_compiler
 from supermarket.chains import fifo
 from supermarket.chains.disciplines import DISCIPLINES
 from supermarket.service import Exponential, Lomax, ServiceLaw
@@ -43,25 +42,10 @@ Run = Callable[[float], None]
 
 
 class Twin:
-    """The FIFO network's kernel in C, called as `fifo._advance` is.
-
-    Parameters
-    ----------
-    compiler : Compiler
-    folder : Path
-        Where the shared library is written; made if need be.
-
-    Raises
-    ------
-    subprocess.CalledProcessError
-        If the compiler fails; what it printed is shown.
-    """
+    """The FIFO network's kernel in C, called as `fifo._advance` is."""
 
     def __init__(self, compiler: Compiler, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        library = folder.resolve() / "fifo.so"
-        subprocess.run([compiler.path, *FLAGS, "-o", library, SOURCE, "-lm"], check=True)
-        self._advance = ctypes.CDLL(str(library)).advance
+        self._advance = compiled(SOURCE, compiler, folder).advance
 
     def __call__(
         self, rng: Generator, discipline: int, length: NDArray, servers: NDArray, jobs: NDArray,

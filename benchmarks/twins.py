@@ -38,11 +38,12 @@ def find_compiler() -> Compiler | None:
     return None
 
 
-class Twins:
-    """The compiled functions of occupancy.c.
+def compiled(source: Path, compiler: Compiler, folder: Path) -> ctypes.CDLL:
+    """Compile a file of C beside this one and load it.
 
     Parameters
     ----------
+    source : Path
     compiler : Compiler
     folder : Path
         Where the shared library is written; made if need be.
@@ -52,12 +53,17 @@ class Twins:
     subprocess.CalledProcessError
         If the compiler fails; what it printed is shown.
     """
+    folder.mkdir(parents=True, exist_ok=True)
+    library = folder.resolve() / f"{source.stem}.so"
+    subprocess.run([compiler.path, *FLAGS, "-o", library, source, "-lm"], check=True)
+    return ctypes.CDLL(str(library))
+
+
+class Twins:
+    """The functions of occupancy.c, compiled as `compiled` says."""
 
     def __init__(self, compiler: Compiler, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
-        library = folder.resolve() / "occupancy.so"
-        subprocess.run([compiler.path, *FLAGS, "-o", library, SOURCE, "-lm"], check=True)
-        self._library = ctypes.CDLL(str(library))
+        self._library = compiled(SOURCE, compiler, folder)
 
     def simulate(
         self,
