@@ -151,7 +151,7 @@ class Experiment:
             {
                 "claim": verdict["claim"],
                 "holds": {True: "yes", False: "NO", None: "run too short"}[verdict["holds"]],
-                **_in_digits(verdict),
+                **in_digits(verdict),
                 "effective samples": "" if (m := verdict["effective"]) is None else f"{m:,.0f}",
                 "source": verdict["source"],
             }
@@ -249,7 +249,7 @@ def _shown(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _in_digits(verdict: dict[str, Any]) -> dict[str, str]:
+def in_digits(verdict: dict[str, Any]) -> dict[str, str]:
     """Return a verdict's numbers with the digits that its interval supports."""
     low, high = verdict["low"], verdict["high"]
     if low is None:

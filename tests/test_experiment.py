@@ -12,7 +12,7 @@ import pytest
 
 import supermarket
 from supermarket import ParameterError
-from supermarket.experiment import Experiment, Table, _in_digits, begin
+from supermarket.experiment import Experiment, Table, begin, in_digits
 from supermarket.statistics import Interval
 from supermarket.validation import list_of, one_of, rate, whole
 
@@ -425,7 +425,7 @@ def test_no_commit_where_there_is_no_git_to_ask(run, build, elsewhere, monkeypat
 
 
 def digits(predicted, measured, low, high):
-    shown = _in_digits({"predicted": predicted, "measured": measured, "low": low, "high": high})
+    shown = in_digits({"predicted": predicted, "measured": measured, "low": low, "high": high})
     return shown["predicted"], shown["measured"], shown["interval"]
 
 

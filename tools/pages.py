@@ -17,6 +17,7 @@ import yaml
 
 from tools import BuildError
 from tools.runs import Run
+from tools.scoreboard import PLACE, scoreboard
 
 
 def listed(root: Path) -> list[Path]:
@@ -39,12 +40,17 @@ def listed(root: Path) -> list[Path]:
 
 def stage(root: Path, runs: Iterable[Run]) -> Path:
     """Lay out the tree that Jupyter Book reads, and return it."""
+    runs = list(runs)
     src = root / "build" / "src"
     shutil.rmtree(src, ignore_errors=True)
     shutil.copytree(root / "book", src / "book")
     for name in ("_config.yml", "_toc.yml"):
         shutil.copyfile(root / name, src / name)
     _copy_mathjax(src / "book" / "assets" / "mathjax")
+    board = src / "book" / "scoreboard.md"
+    if board.is_file():
+        text = board.read_text(encoding="utf-8")
+        board.write_text(text.replace(PLACE, scoreboard(runs)), encoding="utf-8")
     for run in runs:
         content = json.loads(run.results()["notebook"].read_text(encoding="utf-8"))
         target = src / run.notebook.relative_to(root)
