@@ -28,6 +28,8 @@ _HOME = {
     "couple_ranks": "chains.coupled",
     "leap": "chains.leaping",
     "small_chain": "theory.small_chain",
+    "server_pools": "pools",
+    "simulate_pools": "chains.server_pools",
     "simulate_fifo": "chains.fifo",
     "ServiceLaw": "service",
     "Exponential": "service",

@@ -1,0 +1,496 @@
+"""Server pools, exactly: how many pools of each class have how many tasks, one event at a time.
+
+Tasks arrive at rate n rho and are served in parallel, each for a mean time of 1 by itself. Pools of
+one class are exchangeable, so the numbers of pools with each number of tasks are a Markov chain of
+their own, whose size does not depend on n. The policies:
+
+- "jlmu", join the largest marginal utility (D. Goldsztajn, S. C. Borst and J. S. H. van
+  Leeuwaarden, arXiv:2112.08958): a pool to which one more task adds most. Of equal ones that of the
+  earlier class is taken: the task goes to the first pair in the order that is not full.
+- "threshold", which learns the order's last full pair and needs no comparison of utilities. At
+  threshold r the first r pairs of the order are meant to be full. A pool that lacks a task of these
+  is green; a pool whose next task is of pair r + 1 is yellow. A task goes to a random green pool;
+  if there is none, to a random yellow pool; if there is none, to a random pool. On the state that
+  it finds, r falls by 1 if the fraction of green pools is at least the tolerance, and else rises
+  by 1 if at most one pool is green or yellow. For one class, r tasks a pool, this is the policy of
+  D. Goldsztajn, S. C. Borst, J. S. H. van Leeuwaarden, D. Mukherjee and P. A. Whiting,
+  arXiv:2010.15525, with 1 - tolerance for their alpha. For several it is a reconstruction: the
+  rule of arXiv:2112.08958 may differ in its details.
+- "jsq", join the shortest queue: a random one of the pools with the fewest tasks.
+- "random": a random pool.
+"""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.random import SeedSequence
+from numpy.typing import ArrayLike, NDArray
+
+import supermarket
+from supermarket.pools import ServerPools
+from supermarket.statistics import Interval, batch_interval
+from supermarket.validation import ParameterError, choice, integer, real
+
+_POLICIES = ("jlmu", "threshold", "jsq", "random")
+_EVENTS_A_CALL = 2**22  # some tenths of a second, so that Ctrl-C is heard
+_NANOSECONDS = 60.0  # a rough time of an event, to refuse what would take days
+
+
+@dataclass(frozen=True)
+class PoolSimulation:
+    """What one run gave, and everything that made it.
+
+    Attributes
+    ----------
+    profile : ndarray of float64, shape (m, levels)
+        ``profile[i, j - 1]``: time-averaged fraction of pools that are of class i with at least j
+        tasks.
+    utility : float
+        Time-averaged aggregate utility a pool.
+    misplaced : float
+        Time average of what the best assignment of the tasks present would add to it, at least 0.
+    max_tasks : int
+        The most tasks that a pool had, warm-up included.
+    times : ndarray of float64, shape (t,)
+        Times since the end of the warm-up, in mean service times.
+    path : ndarray of int64, shape (t, m, levels)
+        ``path[k, i, j - 1]`` is the number of pools of class i with at least j tasks at times[k].
+    threshold_path : ndarray of int64, shape (t,)
+        The threshold at these times; for other policies than "threshold" it stays what it was.
+    thresholds : dict of int to float
+        Threshold to the share of time for which it was used.
+    tasks : float
+        Time-averaged number of tasks a pool.
+    batch_utility, batch_misplaced, batch_tasks : ndarray of float64, shape (batches,)
+        The same averages over consecutive stretches of equal length.
+    events : int
+        Arrivals and departures, those of the warm-up included.
+    pools, n, rho, policy, tolerance, horizon, warmup, start, seed, version
+        What the run was asked for. `start` is its name or "given"; `seed` is (entropy, spawn key).
+    """
+
+    profile: NDArray[np.float64]
+    utility: float
+    misplaced: float
+    max_tasks: int
+    times: NDArray[np.float64]
+    path: NDArray[np.int64]
+    threshold_path: NDArray[np.int64]
+    thresholds: dict[int, float]
+    tasks: float
+    batch_utility: NDArray[np.float64]
+    batch_misplaced: NDArray[np.float64]
+    batch_tasks: NDArray[np.float64]
+    events: int
+    pools: ServerPools
+    n: int
+    rho: float
+    policy: str
+    tolerance: float
+    horizon: float
+    warmup: float
+    start: str
+    seed: tuple[int, tuple[int, ...]]
+    version: str
+
+    def utility_interval(self, confidence: float = 0.95, **options: Any) -> Interval:
+        """Return the batch-means interval for the utility; options of `batch_interval`."""
+        return batch_interval(self.batch_utility, confidence, **options)
+
+    def misplaced_interval(self, confidence: float = 0.95, **options: Any) -> Interval:
+        """Return the interval for `misplaced`, far narrower than that for the utility.
+
+        The utility is the best one for the tasks present less this. The number of tasks is Poisson
+        of mean n rho under every policy: what it takes from the utility is known exactly.
+        """
+        return batch_interval(self.batch_misplaced, confidence, **options)
+
+
+def simulate_pools(
+    pools: ServerPools,
+    n: int,
+    rho: float,
+    *,
+    horizon: float,
+    seed: int | SeedSequence,
+    policy: str = "jlmu",
+    tolerance: float = 0.1,
+    threshold: int = 0,
+    warmup: float | None = None,
+    start: str | ArrayLike = "optimum",
+    times: ArrayLike = (),
+    batches: int = 64,
+    max_hours: float = 1.0,
+    dry_run: bool = False,
+) -> PoolSimulation | None:
+    """Simulate n server pools exactly.
+
+    Parameters
+    ----------
+    pools : ServerPools
+        Classes and utilities (see `supermarket.pools.server_pools`).
+    n : int
+        Number of pools, such that every class has a whole number of them.
+    rho : float
+        Arrivals a pool in a mean service time, so also the mean number of tasks a pool.
+    horizon : float
+        Length of the measured run, in mean service times.
+    seed : int or SeedSequence
+        Fixes the result together with the other parameters.
+    policy : {"jlmu", "threshold", "jsq", "random"}
+        As described at the head of this module.
+    tolerance : float
+        Fraction of green pools at which the threshold falls, in (0, 1).
+    threshold : int
+        The threshold to begin with, from 0.
+    warmup : float, optional
+        Time that passes before anything is measured; a tenth of the horizon by default.
+    start : {"optimum", "empty"} or array_like of float
+        State before the warm-up: n rho tasks placed as well as can be, none, or shares of shape
+        (m, levels), rounded to whole pools.
+    times : array_like of float
+        Times since the end of the warm-up at which the state is recorded, not decreasing.
+    batches : int
+        Number of stretches of equal length for batch means, at least 8.
+    max_hours : float
+        A run that would take longer than about this is refused before it starts.
+    dry_run : bool
+        Check the parameters and return None.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is not allowed, the run would take longer than `max_hours`, or a pool comes
+        to hold as many tasks as its utility is known for.
+
+    Examples
+    --------
+    >>> from supermarket.chains.server_pools import simulate_pools
+    >>> from supermarket.pools import server_pools
+    >>> pools = server_pools([1.0], [lambda x: -x * x], levels=40)
+    >>> run = simulate_pools(pools, 100, 3.5, horizon=20, seed=1)
+    >>> bool(abs(run.tasks - 3.5) < 0.3), run.max_tasks
+    (True, 4)
+    """
+    pools.sizes(n)
+    rho = real("rho", rho, 0.0, float(pools.levels), open_low=True, open_high=True)
+    policy = str(choice("policy", policy, _POLICIES))
+    tolerance = real("tolerance", tolerance, 0.0, 1.0, open_low=True, open_high=True)
+    threshold = integer("threshold", threshold, 0, pools.marginals.size - 1)
+    horizon = real("horizon", horizon, 0.0, open_low=True)
+    warmup = horizon / 10 if warmup is None else real("warmup", warmup, 0.0)
+    batches = integer("batches", batches, 8, 10**6)
+    times = _moments(times, horizon)
+    max_hours = real("max_hours", max_hours, 0.0, open_low=True)
+    hours = 2 * n * rho * (horizon + warmup) * _NANOSECONDS * 1e-9 / 3600
+    if hours > max_hours:
+        raise ParameterError(
+            f"about {2 * n * rho * (horizon + warmup):.2g} events are asked for, which takes some "
+            f"{hours:.2g} hours: shorten the horizon ({horizon:g}), or pass "
+            f"max_hours={hours * 1.1:.2g} to go ahead."
+        )
+    if not isinstance(seed, SeedSequence):
+        seed = SeedSequence(integer("seed", seed, 0))
+    at_least, named = _start(pools, n, rho, start)
+    if dry_run:
+        return None
+    chain = _Pools(pools, n, rho, _POLICIES.index(policy), tolerance, threshold, at_least, seed)
+    if warmup > 0:
+        chain.stretch(warmup)
+    seen, path, threshold_path, upcoming = [], [], [], list(times)
+    ends = np.linspace(0.0, horizon, batches + 1)
+    for begin, end in pairwise(ends):
+        now, parts = begin, []
+        while upcoming and (upcoming[0] < end or end == ends[-1]):
+            moment = upcoming.pop(0)
+            if moment > now:
+                parts.append(chain.stretch(moment - now))
+                now = moment
+            path.append(chain.at_least())
+            threshold_path.append(int(chain.state[_THRESHOLD]))
+        if end > now:
+            parts.append(chain.stretch(end - now))
+        seen.append([sum(part) / (end - begin) for part in zip(*parts, strict=True)])
+    taken, best, used = (np.array(rows) for rows in zip(*seen, strict=True))
+    by_pair = np.zeros((2, batches, *pools.marginals.shape))
+    classes, levels = pools.order
+    by_pair[:, :, classes, levels - 1] = taken, best
+    utility, best_utility = pools.utility(by_pair)
+    misplaced = best_utility - utility
+    law = used.mean(axis=0)
+    return PoolSimulation(
+        profile=by_pair[0].mean(axis=0),
+        utility=float(utility.mean()),
+        misplaced=float(misplaced.mean()),
+        max_tasks=int(chain.state[_MOST]),
+        times=times,
+        path=np.array(path, dtype=np.int64).reshape(-1, *pools.marginals.shape),
+        threshold_path=np.array(threshold_path, dtype=np.int64),
+        thresholds={int(r): float(law[r]) for r in np.flatnonzero(law)},
+        tasks=float(by_pair[0].sum(axis=(1, 2)).mean()),
+        batch_utility=utility,
+        batch_misplaced=misplaced,
+        batch_tasks=by_pair[0].sum(axis=(1, 2)),
+        events=chain.events,
+        pools=pools,
+        n=n,
+        rho=rho,
+        policy=policy,
+        tolerance=tolerance,
+        horizon=horizon,
+        warmup=warmup,
+        start=named,
+        seed=(int(seed.entropy), tuple(seed.spawn_key)),
+        version=supermarket.__version__,
+    )
+
+
+def _moments(times: ArrayLike, horizon: float) -> NDArray[np.float64]:
+    try:
+        moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ParameterError("times must be a list of numbers.") from None
+    if moments.ndim != 1 or not np.all((moments >= 0) & (moments <= horizon)):
+        raise ParameterError(f"times must be numbers between 0 and the horizon {horizon:g}.")
+    if np.any(np.diff(moments) < 0):
+        raise ParameterError("times must not decrease: sort them.")
+    return moments
+
+
+def _start(
+    pools: ServerPools, n: int, rho: float, start: str | ArrayLike
+) -> tuple[NDArray[np.int64], str]:
+    """Return the numbers of pools with at least j tasks, and the name of the start."""
+    shape = pools.marginals.shape
+    if isinstance(start, str):
+        choice("start", start, ("optimum", "empty"))
+        return pools.assignment(n, round(n * rho) if start == "optimum" else 0), start
+    shares = np.asarray(start, dtype=np.float64)
+    inside = shares.shape == shape and np.all(shares <= pools.alpha[:, np.newaxis] + 1e-12)
+    if not (inside and np.all(shares >= 0) and np.all(np.diff(shares, axis=1) <= 0)):
+        raise ParameterError(
+            f"start must be 'optimum', 'empty', or shares of shape {shape}, not increasing along a "
+            "class and between 0 and its alpha."
+        )
+    return np.rint(shares * n).astype(np.int64), "given"
+
+
+# Entries of the chain's state, which the jitted steps change in place.
+_TASKS, _FIRST, _TIP, _FEWEST, _THRESHOLD, _GREEN, _MOST = range(7)
+
+
+class _Pools:
+    """The counts, and what the policies look up in them."""
+
+    def __init__(
+        self,
+        pools: ServerPools,
+        n: int,
+        rho: float,
+        policy: int,
+        tolerance: float,
+        threshold: int,
+        at_least: NDArray[np.int64],
+        seed: SeedSequence,
+    ) -> None:
+        classes, levels = pools.order
+        sizes = pools.sizes(n)
+        m, most = pools.marginals.shape
+        self.order, self.n, self.rng = (classes, levels), n, np.random.default_rng(seed)
+        self.rule = (n, n * rho, policy, tolerance * n)
+        self.place = np.zeros((m, most + 1), dtype=np.int64)
+        self.place[classes, levels] = np.arange(m * most)
+        self.exact = -np.diff(np.column_stack([sizes, at_least, np.zeros_like(sizes)]), axis=1)
+        self.room = np.cumsum(sizes[classes])
+        tasks = int(at_least.sum())
+        both = np.stack([at_least, pools.assignment(n, tasks)])
+        self.pairs = both[:, classes, levels - 1]
+        self.full = sizes[classes]
+        # The first pair that is not full, and the one that the last task should be in.
+        first = int(np.argmax(self.pairs[0] < self.full))
+        tip = int(np.searchsorted(self.room, tasks))
+        highest = int(np.max(np.nonzero(self.exact)[1]))
+        self.state = np.array([tasks, first, tip, 0, threshold, 0, highest])
+        self.limits = np.zeros(m, dtype=np.int64)
+        self.state[_GREEN] = _limit(self.exact, *self.order, threshold, self.limits)
+        self.events = 0
+
+    def at_least(self) -> NDArray[np.int64]:
+        """Return the numbers of pools of each class with at least 1, 2, ... tasks."""
+        return np.cumsum(self.exact[:, :0:-1], axis=1)[:, ::-1]
+
+    def stretch(self, length: float) -> tuple[NDArray[np.float64], ...]:
+        """Go on for this time.
+
+        Return the integrals over it of the shares in each pair, of what they would be in the best
+        assignment of the same tasks, and of the indicator of each threshold.
+        """
+        pairs, used = np.zeros(self.pairs.shape), np.zeros(self.pairs.shape[1])
+        left = length
+        while left > 0:
+            moved, before = np.zeros(self.pairs.shape), left
+            done, left = _advance(
+                self.rng, self.exact, self.pairs, self.state, self.limits, *self.order,
+                self.place, self.full, self.room, *self.rule, left, _EVENTS_A_CALL, moved, used,
+            )  # fmt: skip
+            # The integral of a count, from its changes and their times alone.
+            pairs += self.pairs * (before - left) - moved
+            self.events += done
+            if self.exact[:, -1].any():
+                raise ParameterError(
+                    f"a pool came to hold {self.exact.shape[1] - 1} tasks, for which its utility "
+                    "is no longer known: give more levels."
+                )
+        return pairs[0] / self.n, pairs[1] / self.n, used
+
+
+@njit(nogil=True)
+def _advance(
+    rng, exact, pairs, state, limits, classes, levels, place, full, room,
+    n, arrivals, policy, tolerance, length, most_events, moved, used,
+):  # fmt: skip
+    """Go on for `length` or `most_events`; return the events made and the time that is left.
+
+    Add to `moved` (change of a count) * (time of the change) for each change of `pairs`, and to
+    `used[r]` the time at threshold r.
+    """
+    now, since = 0.0, 0.0
+    top = exact.shape[1] - 1
+    for done in range(most_events):
+        rate = arrivals + state[_TASKS]
+        now += rng.standard_exponential() / rate
+        if now >= length:  # without memory: what is left of the holding time is drawn anew
+            used[state[_THRESHOLD]] += length - since
+            return done, 0.0
+        if rng.random() * rate < arrivals:
+            if policy == 0:
+                chosen, j = classes[state[_FIRST]], levels[state[_FIRST]] - 1
+            elif policy == 1:
+                r = state[_THRESHOLD]
+                chosen, j = _by_threshold(rng, exact, state, limits, classes, levels, n)
+                state[_THRESHOLD] = _learned(exact, state, classes, levels, tolerance)
+            elif policy == 2:
+                while not np.any(exact[:, state[_FEWEST]]):
+                    state[_FEWEST] += 1
+                j = state[_FEWEST]
+                chosen = _one_of(rng, exact[:, j])
+            else:
+                chosen, j = _any_pool(rng, exact, n)
+            _change(exact, state, limits, chosen, j, 1)
+            pair = place[chosen, j + 1]
+            pairs[0, pair] += 1
+            moved[0, pair] += now
+            while pairs[0, state[_FIRST]] == full[state[_FIRST]]:
+                state[_FIRST] += 1
+            if state[_TASKS] > room[state[_TIP]]:
+                state[_TIP] += 1
+            pairs[1, state[_TIP]] += 1
+            moved[1, state[_TIP]] += now
+            if policy == 1 and state[_THRESHOLD] != r:
+                used[r] += now - since
+                since = now
+                state[_GREEN] = _limit(exact, classes, levels, state[_THRESHOLD], limits)
+            if j + 1 == top:
+                used[state[_THRESHOLD]] += now - since
+                return done + 1, length - now
+        else:
+            chosen, j = _leaving(rng, exact, state)
+            _change(exact, state, limits, chosen, j, -1)
+            pair = place[chosen, j]
+            pairs[0, pair] -= 1
+            moved[0, pair] -= now
+            state[_FIRST] = min(state[_FIRST], pair)
+            state[_FEWEST] = min(state[_FEWEST], j - 1)
+            pairs[1, state[_TIP]] -= 1
+            moved[1, state[_TIP]] -= now
+            if pairs[1, state[_TIP]] == 0 and state[_TIP] > 0:
+                state[_TIP] -= 1
+    used[state[_THRESHOLD]] += now - since
+    return most_events, length - now
+
+
+@njit(nogil=True)
+def _change(exact, state, limits, chosen, j, by):
+    """Move one pool of class `chosen` from j tasks to j + by."""
+    exact[chosen, j] -= 1
+    exact[chosen, j + by] += 1
+    state[_TASKS] += by
+    state[_MOST] = max(state[_MOST], j + by)
+    state[_GREEN] += int(j + by < limits[chosen]) - int(j < limits[chosen])
+
+
+@njit(nogil=True)
+def _leaving(rng, exact, state):
+    """Return class and tasks of the pool of a task chosen at random."""
+    left = int(rng.random() * state[_TASKS])
+    for j in range(min(state[_MOST], exact.shape[1] - 1), 0, -1):
+        for i in range(len(exact)):
+            left -= j * exact[i, j]
+            if left < 0:
+                return i, j
+    raise AssertionError("there are fewer tasks than counted")
+
+
+@njit(nogil=True)
+def _one_of(rng, numbers):
+    """Return i with probability in proportion to numbers[i]."""
+    left = int(rng.random() * numbers.sum())
+    i = 0
+    while left >= numbers[i]:
+        left -= numbers[i]
+        i += 1
+    return i
+
+
+@njit(nogil=True)
+def _any_pool(rng, exact, n):
+    """Return class and tasks of a pool chosen at random."""
+    left = int(rng.random() * n)
+    for i in range(len(exact)):
+        for j in range(exact.shape[1]):
+            left -= exact[i, j]
+            if left < 0:
+                return i, j
+    raise AssertionError("there are fewer pools than counted")
+
+
+@njit(nogil=True)
+def _by_threshold(rng, exact, state, limits, classes, levels, n):
+    """Return class and tasks of a random green, else yellow, else any pool."""
+    if state[_GREEN] > 0:
+        left = int(rng.random() * state[_GREEN])
+        for i in range(len(exact)):
+            for j in range(limits[i] - 1, -1, -1):
+                left -= exact[i, j]
+                if left < 0:
+                    return i, j
+    i, j = classes[state[_THRESHOLD]], levels[state[_THRESHOLD]] - 1
+    if exact[i, j] > 0:
+        return i, j
+    return _any_pool(rng, exact, n)
+
+
+@njit(nogil=True)
+def _learned(exact, state, classes, levels, tolerance):
+    """Return the threshold after an arrival, from the state that it finds."""
+    r, green = state[_THRESHOLD], state[_GREEN]
+    if r > 0 and green >= tolerance:
+        return r - 1
+    if green + exact[classes[r], levels[r] - 1] <= 1 and r + 1 < len(classes):
+        return r + 1
+    return r
+
+
+@njit(nogil=True)
+def _limit(exact, classes, levels, threshold, limits):
+    """Set the tasks that a pool of each class should have; return the number of green pools."""
+    limits[:] = 0
+    for pair in range(threshold):
+        limits[classes[pair]] = levels[pair]
+    green = 0
+    for i in range(len(exact)):
+        green += exact[i, : limits[i]].sum()
+    return green
