@@ -26,7 +26,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from supermarket.chains.sampling import all_among, log_all_among
+from supermarket.sampling import all_among, log_all_among
 
 # How wide the bands are, for speed alone: room for a batch's mean number of rises, or falls,
 # of the count, SPREAD standard deviations more, and MARGIN. A batch has about OPEN open events.
@@ -59,25 +59,11 @@ def advance(
         arrivals, spans = _split(
             low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight
         )
-        certain = falls[0]
-        for i in range(1, top + 1):  # sums of positive terms: the smallest keeps its precision
-            certain += falls[i]
-            left[2 * i] = certain
-            certain += rises[i]
-            left[2 * i + 1] = certain
-        open_ = weight[:spans].sum()
+        certain, open_ = _add_up(top, rises, falls, left), weight[:spans].sum()
         stop = min(events, done + batch)
         inside = True
         while done < stop and inside:
-            # The certain events before the next open one, cut at the end of the batch.
-            count = stop - done
-            hit = certain <= 0.0
-            if hit:
-                count = 0
-            elif open_ > 0.0:
-                waiting = math.log(1.0 - rng.random()) / math.log1p(-open_ / (certain + open_))
-                if waiting < count:
-                    count, hit = int(waiting), True
+            count, hit = _until_open(rng, stop - done, certain, open_)
             _draw_kinds(rng, count, top, rises, falls, left, up, down)
             if _any_order(s, top, up, down, low, high):
                 middle = done + (count + 1) / 2.0
@@ -166,22 +152,27 @@ def _bands(s, n, top, d, arrival, replacement, low, high, rare, wanted, spread, 
 
 @njit(nogil=True)
 def _split(
-    low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight
+    low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight,
+    rare_falls=None,
 ):  # fmt: skip
     """Cut both unit intervals into certain and open spans.
 
     An open span reaches from boundary `first` to boundary `last` > `first` or equal, bands
     included; boundary i is where counts i and i + 1 meet, 0 the upper end, top + 1 the lower one.
+    `rare` tells which rises are open throughout, and which falls too if these are not given.
     Returns the number of spans among arrivals, and of all spans; their weights, and those of the
     certain events, are probabilities of one event.
     """
+    rare_falls = rare if rare_falls is None else rare_falls
     spans, arrivals = 0, 0
     for departures in range(2):
         i = 0
         while i <= top + 1:
             # Boundaries i..j hang together: no certain event has room between two neighbours.
             j = i
-            while j <= top and (high[j + 1] >= low[j] or rare[j if departures else j + 1]):
+            while j <= top and (
+                high[j + 1] >= low[j] or (rare_falls[j] if departures else rare[j + 1])
+            ):
                 j += 1
             for inner in range(i, min(j, top + 1)):
                 if departures:
@@ -212,6 +203,30 @@ def _gap(below, above, n, d, replacement):
         return 0.0
     outer = all_among(above, n, d, replacement)
     return outer * -math.expm1(log_all_among(below, above, d, replacement))
+
+
+@njit(nogil=True)
+def _add_up(top, rises, falls, left):
+    """Return the chance of a certain event; write into `left` that of each kind and those below."""
+    certain = falls[0]
+    for i in range(1, top + 1):  # sums of positive terms: the smallest keeps its precision
+        certain += falls[i]
+        left[2 * i] = certain
+        certain += rises[i]
+        left[2 * i + 1] = certain
+    return certain
+
+
+@njit(nogil=True)
+def _until_open(rng, room, certain, open_):
+    """Draw how many certain events come before an open one, up to `room`, and whether one does."""
+    if certain <= 0.0:
+        return 0, True
+    if open_ > 0.0:
+        waiting = math.log(1.0 - rng.random()) / math.log1p(-open_ / (certain + open_))
+        if waiting < room:
+            return int(waiting), True
+    return room, False
 
 
 @njit(nogil=True)
@@ -273,22 +288,42 @@ def _open_event(
     rng, s, d, replacement, low, high, arrivals, first, last, weight, spans
 ):  # fmt: skip
     """Draw one open event; return the count it moves, 0 for none, and its sign."""
+    place = _open_place(rng, d, replacement, low, high, arrivals, first, last, weight, spans)
+    i = _length_there(s, d, replacement, *place)
+    return (i + 1, 1) if place[0] else (i, -1)
+
+
+@njit(nogil=True)
+def _open_place(rng, d, replacement, low, high, arrivals, first, last, weight, spans):
+    """Draw where an open event falls: (arrival, above, share, rank), see `_length_there`."""
     pick = rng.random() * weight[:spans].sum()
     span = 0
     while span < spans - 1 and pick >= weight[span]:
         pick -= weight[span]
         span += 1
-    j = last[span]
-    above = high[first[span]]
-    if span < arrivals:
-        # The uniform is beta(above) (1 - t), with t up to what the span takes away.
-        t = rng.random() * -math.expm1(log_all_among(low[j], above, d, replacement))
-        i = max(first[span], 1)
-        while i <= j and t > -math.expm1(log_all_among(s[i], above, d, replacement)):
-            i += 1
-        return i, 1
-    v = low[j] + int(rng.random() * (above - low[j]))
-    i = first[span]
-    while i <= j and s[i] > v:
+    below, above = low[last[span]], high[first[span]]
+    if span < arrivals:  # the share of beta(above) that is taken away, up to what the span takes
+        share = rng.random() * -math.expm1(log_all_among(below, above, d, replacement))
+        return True, above, share, below
+    return False, above, 0.0, below + int(rng.random() * (above - below))
+
+
+@njit(nogil=True)
+def _length_there(s, d, replacement, arrival, above, share, rank):
+    """Return the length of the queue on which an event falls.
+
+    A departure: the one at `rank`, the longest at 0. An arrival: its uniform is
+    beta(above) (1 - share), and count i is below it if beta(s[i]) is.
+    """
+    i = 0
+    while s[i + 1] > 0:
+        if not arrival:
+            beyond = s[i + 1] <= rank
+        elif s[i + 1] >= above:
+            beyond = False
+        else:
+            beyond = share <= -math.expm1(log_all_among(s[i + 1], above, d, replacement))
+        if beyond:
+            break
         i += 1
-    return max(i - 1, 0), -1
+    return i

@@ -16,7 +16,8 @@ with a uniform w, the rank of an arrival is n w**(1/d), the last of d uniform on
 with the same w, lead to a rank further down, and so to a smaller S_j.
 
 Copies may differ in their arrival rate: the one with the smaller rate leaves out a share of the
-arrivals.
+arrivals. Copies that agree in it and in d can make many events at a time by rank, see
+`supermarket.chains.coupled_batches`.
 """
 
 import math
@@ -29,11 +30,15 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
+from supermarket.chains import coupled_batches
 from supermarket.chains.measure import Plan, plan
 from supermarket.chains.occupancy import start_counts
 from supermarket.chains.queues import checked_lengths
 from supermarket.statistics import Interval, mean_interval
-from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer
+from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, choice, integer
+
+# From here on many events at a time are faster than one.
+BATCHES_ABOVE = 2 * 10**4
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class Coupling:
         difference in length.
     final : tuple of ndarray of int64
         Where the copies ended: n lengths each, or counts each.
-    by : {"queue", "rank"}
+    by : {"queue", "rank, scan", "rank, batches"}
     n, d, lam, horizon, seed, version
         What the run was asked for; d and lam are pairs, `seed` is (entropy, spawn key).
     """
@@ -154,6 +159,7 @@ def couple_ranks(
     horizon: float,
     seed: int | SeedSequence,
     times: ArrayLike = (),
+    engine: str = "auto",
     max_hours: float = 1.0,
     dry_run: bool = False,
 ) -> Coupling | None:
@@ -162,7 +168,7 @@ def couple_ranks(
     Parameters
     ----------
     n : int
-        Number of queues, from 1 to 10**12.
+        Number of queues, at least 1.
     d : int or pair of ints
         Number of queues that an arrival looks at, with replacement, at least 1; of each copy, if a
         pair.
@@ -170,6 +176,11 @@ def couple_ranks(
         As in `couple_queues`.
     starts : pair of {"fixed point", "empty"} or array_like of float
         The start of each copy, as in `supermarket.simulate`.
+    engine : {"auto", "scan", "batches"}
+        How events are found; both have the same law and different streams. "scan" makes one event
+        at a time, up to n = 10**12; "batches" makes many, some sqrt(n), up to n = 2**53, for copies
+        that agree in d and lam (see `supermarket.chains.coupled_batches`). "auto" takes what is
+        faster at this n.
 
     Returns
     -------
@@ -192,13 +203,23 @@ def couple_ranks(
     >>> bool(10 < run.time < 100)
     True
     """
-    n = integer("n", n, 1, 10**12)  # beyond, a double does not tell the ranks
+    engine = str(choice("engine", engine, ("auto", "scan", "batches")))
     first, second = d if isinstance(d, tuple | list) and len(d) == 2 else (d, d)
     ds = integer("d", first, 1, EXACT_MAX), integer("d", second, 1, EXACT_MAX)
     lams = _rates(lam)
+    alike = ds[0] == ds[1] and lams[0] == lams[1]
+    if engine == "batches" and not alike:
+        raise ParameterError(
+            "engine = 'batches' needs copies that agree in d and lam: use 'scan' or 'auto'."
+        )
+    n = integer("n", n, 1, EXACT_MAX)
+    if engine == "auto":
+        engine = "batches" if alike and n > BATCHES_ABOVE else "scan"
+    if engine == "scan":
+        integer("n", n, 1, 10**12)  # beyond, a double does not tell the ranks
     todo = plan(
         n, max(ds), max(lams), horizon, seed, 0, times, 2, True, "service", max_hours,
-        nanoseconds=lambda n: 40.0,
+        nanoseconds=lambda n: 40.0 if engine == "scan" else 5e3 / n**0.5,
     )  # fmt: skip
     s, t = (
         start_counts(replace(todo, d=d, lam=lam), start)[0]
@@ -207,7 +228,8 @@ def couple_ranks(
     if dry_run:
         return None
     rng = np.random.default_rng(todo.seed)
-    return _run(_Ranks(s, t, ds, lams, rng), "rank", ds, lams, todo)
+    kind = _Ranks if engine == "scan" else _ManyRanks
+    return _run(kind(s, t, ds, lams, rng), f"rank, {engine}", ds, lams, todo)
 
 
 def decay_rate(runs: Sequence[Coupling], confidence: float = 0.95, *, among: int = 1) -> Interval:
@@ -299,6 +321,7 @@ class _Ranks:
         rng: Generator,
     ) -> None:
         self.copies = _side_by_side(s, t)
+        self.d, self.lam = ds[0], lams[0]
         self.rule = (*ds, *_shares(lams), ds[0] == ds[1] and lams[0] == lams[1])
         self.rng = rng
         self.apart = self.distances()[0]
@@ -306,14 +329,28 @@ class _Ranks:
     def advance(self, steps: int) -> int:
         if any(copy[-2] > 0 for copy in self.copies):
             self.copies = _side_by_side(*self.copies)
-        done, self.apart = _by_rank(self.rng, *self.copies, *self.rule, steps, self.apart)
+        done, self.apart = self._step(steps)
         return done
+
+    def _step(self, steps: int) -> tuple[int, int]:
+        return _by_rank(self.rng, *self.copies, *self.rule, steps, self.apart)
 
     def distances(self) -> tuple[int, int]:
         s, t = self.copies
         # Sorted lengths can differ only from one of the counts to the next, taken together.
         ranks = np.union1d(s, t)[:-1]  # 0 is among them; n is no rank
         return int(np.abs(s - t).sum()), int(np.abs(_at(s, ranks) - _at(t, ranks)).max())
+
+
+class _ManyRanks(_Ranks):
+    """The same, many events at a time, for copies that agree in d and lam."""
+
+    @property
+    def steps_a_call(self) -> int:
+        return int(3e4 * math.sqrt(self.copies[0][0]))
+
+    def _step(self, steps: int) -> tuple[int, int]:
+        return coupled_batches.advance(self.rng, *self.copies, self.d, self.lam, steps)
 
 
 def _at(counts: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -44,7 +44,7 @@ from numpy.typing import ArrayLike, NDArray
 import supermarket
 from supermarket.chains.measure import Plan, Simulation, given_counts, plan
 from supermarket.chains.occupancy import fixed_point_counts
-from supermarket.chains.sampling import all_among
+from supermarket.sampling import all_among
 from supermarket.validation import MOST_QUEUES, ParameterError, integer, real
 
 _FEW = 1000.0

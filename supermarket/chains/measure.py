@@ -199,11 +199,15 @@ def plan(
     max_hours: float,
     nanoseconds: Callable[[int], float] = lambda n: 40.0,
     most: int = EXACT_MAX,
+    steady: bool = True,
 ) -> Plan:
-    """Check a run's parameters; the sentences name what is allowed (see `supermarket.simulate`)."""
+    """Check a run's parameters; the sentences name what is allowed (see `supermarket.simulate`).
+
+    Unless a `steady` state is asked for, the arrival rate may be 1 or more.
+    """
     n = integer("n", n, 1, most)
     d = integer("d", d, 1, most)
-    lam = arrival_rate(lam)
+    lam = arrival_rate(lam) if steady else real("lam", lam, 0.0, open_low=True)
     if isinstance(replacement, np.bool_):
         replacement = bool(replacement)
     replacement = bool(choice("replacement", replacement, (True, False)))

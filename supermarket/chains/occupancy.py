@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from supermarket.chains import batches as many
 from supermarket.chains.measure import Plan, Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.ranks import FAST, Ranks
-from supermarket.chains.sampling import all_among
+from supermarket.sampling import all_among
 from supermarket.validation import EXACT_MAX, MOST_LEVELS, MOST_QUEUES, ParameterError, choice
 
 
@@ -47,7 +47,8 @@ def simulate(
     d : int
         Number of queues that an arrival looks at, at least 1.
     lam : float
-        Arrival rate per queue in units of the service rate, in (0, 1).
+        Arrival rate per queue in units of the service rate, in (0, 1). From another start than the
+        fixed point it may be 1 or more; then the queues grow, and only `path` and `final` say much.
     horizon : float
         Length of the measured run, in `time_unit`.
     seed : int or SeedSequence
@@ -107,6 +108,7 @@ def simulate(
         n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_hours,
         nanoseconds=lambda n: _NANOSECONDS[_pick(engine, n, d)](n),
         most=MOST_QUEUES if engine in ("auto", "batches") else EXACT_MAX,
+        steady=isinstance(start, str) and start == "fixed point",
     )  # fmt: skip
     engine = _pick(engine, todo.n, todo.d)
     rng = np.random.default_rng(todo.seed)

@@ -30,7 +30,7 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
 
 from supermarket.chains.measure import with_room
-from supermarket.chains.sampling import all_among
+from supermarket.sampling import all_among
 from supermarket.validation import (
     EXACT_MAX,
     ParameterError,

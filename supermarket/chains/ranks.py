@@ -20,7 +20,7 @@ from numba import njit
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from supermarket.chains.sampling import all_among
+from supermarket.sampling import all_among
 from supermarket.validation import ParameterError
 
 FAST = 20_000  # with more queues the caches begin to miss

@@ -13,7 +13,7 @@ from oracles import JIT, exact_profile
 
 from supermarket.chains import batches, occupancy
 from supermarket.chains.measure import measure, plan, with_room
-from supermarket.chains.sampling import all_among
+from supermarket.sampling import all_among
 
 Z = 5.5
 SPAN = 1.0 if JIT else 0.02

@@ -461,7 +461,7 @@ RANKS = {"n": 5, "d": 2, "lam": 0.5, "starts": ([1.0], [1.0, 0.5]), "horizon": 1
         (couple_queues, QUEUES, {"d": 0}, "d = 0 is out of range"),
         (couple_queues, QUEUES, {"times": [2]}, "times must be numbers between 0 and the horizon"),
         (couple_queues, QUEUES, {"horizon": 1e13}, "pass max_hours="),
-        (couple_ranks, RANKS, {"n": 10**13}, "n = 10000000000000 is out of range"),
+        (couple_ranks, RANKS, {"n": 10**16}, "n = 10000000000000000 is out of range"),
         (couple_ranks, RANKS, {"d": (2, 0)}, "d = 0 is out of range"),
         (couple_ranks, RANKS, {"starts": ("emtpy", [1.0])}, "did you mean empty"),
         (couple_ranks, RANKS, {"starts": "empty"}, "starts must be a pair"),

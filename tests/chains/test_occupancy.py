@@ -331,6 +331,23 @@ def test_many_levels_find_room():
     assert run.profile[-1] == 0
 
 
+@pytest.mark.parametrize("engine", ["scan", "table", "ranks", "batches"])
+def test_from_a_given_start_arrivals_may_outpace_the_servers(engine):
+    """After 8 steps of rate 1.5 from empty: exact means. At |z| < 5.5, 4e-8 false alarms each."""
+    n, d, lam, steps, runs = 3, 2, 1.5, 8, 1000 if JIT else 300
+    states, matrix, _ = exact(n, d, lam, True, steps)
+    law = np.linalg.matrix_power(matrix, steps)[states.index((0,) * n)]
+    counts = np.array([counts_of(state, steps) for state in states])[:, 1:4]
+    seen = np.zeros((runs, 3))
+    options = {"horizon": steps, "time_unit": "steps", "warmup": 0, "batches": 2, "start": "empty"}
+    for run, seed in zip(seen, np.random.SeedSequence(1).spawn(runs), strict=True):
+        final = simulate(n, d, lam, seed=seed, engine=engine, **options).final
+        run[:] = final[1:4]
+    assert np.abs(z_scores(seen, law @ counts)).max() < Z
+    with pytest.raises(ParameterError, match=r"lam = 1.5 is out of range"):
+        simulate(n, d, lam, horizon=8, seed=1, engine=engine)
+
+
 GOOD = {"n": 10, "d": 2, "lam": 0.5, "horizon": 10, "seed": 1}
 
 

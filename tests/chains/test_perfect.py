@@ -16,7 +16,7 @@ from scipy.stats import chi2
 from supermarket import ParameterError, simulate
 from supermarket.chains import perfect
 from supermarket.chains.perfect import equilibrium_draws
-from supermarket.chains.sampling import all_among
+from supermarket.sampling import all_among
 
 # Pure Python steps cost some fifty times more: fewer draws there, the same comparisons.
 DRAWS = 3000 if JIT else 1500

@@ -1,6 +1,6 @@
 """Exact small systems: the matrix from the definition, closed forms for d = 1, simulated laws.
 
-The chi-square tests have the false-alarm rate 1e-6 each, six in all, with fixed seeds.
+The chi-square tests have the false-alarm rate 1e-6 each, ten in all, with fixed seeds.
 """
 
 import itertools
@@ -84,17 +84,24 @@ def test_the_error_covers_what_a_higher_bound_changes(lam, short, long):
             there = [wide.index(state) for state in narrow.states]
             apart = abs(law - wider[there]).sum() / 2 + (1 - wider[there].sum()) / 2
             assert apart <= lost + 1e-12
+    there = wide.equilibrium[[wide.index(state) for state in narrow.states]]
+    apart = abs(narrow.equilibrium - there).sum() / 2 + (1 - there.sum()) / 2
+    assert apart < narrow.equilibrium_error
+    customers = [chain.equilibrium @ chain.states.sum(axis=1) for chain in (narrow, wide)]
+    assert apart < customers[1] - customers[0]
     assert wide.equilibrium_error < narrow.equilibrium_error / 10
     assert narrow.equilibrium_error < 0.02
 
 
-@pytest.mark.parametrize(("n", "longest"), [(4, 10), (5, 9), (6, 8)])
+@pytest.mark.parametrize(
+    ("n", "longest", "most"), [(4, 10, 3), (5, 9, 3), (6, 8, 3), (7, 7, 2), (8, 7, 2)]
+)
 @pytest.mark.parametrize("start", ["empty", "full"])
-def test_simulated_laws_are_the_exact_ones(n, longest, start):
+def test_simulated_laws_are_the_exact_ones(n, longest, most, start):
     """At a time when the distance from equilibrium is about a half."""
     d, lam, runs = 2, 0.7, 3000 if JIT else 600
     chain = small_chain(n, d, lam, longest)
-    lengths = [0 if start == "empty" else 3] * n
+    lengths = [0 if start == "empty" else most] * n
     steps = np.arange(1, 200)
     distance, error = chain.mixing(lengths, steps)
     m = int(steps[np.argmin(abs(distance - 0.5))])
@@ -114,8 +121,8 @@ def test_simulated_laws_are_the_exact_ones(n, longest, start):
     expected = np.append(expected[~rare], expected[rare].sum())
     statistic = ((seen - expected) ** 2 / expected).sum()
     assert statistic < chi2.isf(1e-6, len(seen) - 1)
-    # The same runs against the law three steps later: this would be seen.
-    ((later, _),) = chain.laws(lengths, [m + 3])
+    # The same runs against the law five steps later: this would be seen.
+    ((later, _),) = chain.laws(lengths, [m + 5])
     later = np.append(later[~rare], later[rare].sum()) * runs
     assert not JIT or ((seen - later) ** 2 / later).sum() > chi2.isf(1e-6, len(seen) - 1)
 
