@@ -115,6 +115,9 @@ BAD = [
     ("families", {"across": [0.7]}, "across[0] = 0.7 is out of range: choose -0.5 <= across[0]"),
     ("couplings", {"n_small": [9]}, "n_small[0] = 9 is out of range"),
     ("slow_mode", {"starts": [[0.1, 0.2]]}, "must hold k = 3 shares"),
+    ("growing_fluid", {"lam": [0.0]}, "lam[0] = 0 is out of range"),
+    ("growing_barrier", {"ratios": [0.1]}, "ratios[0] = 0.1 is out of range"),
+    ("growing_enough", {"lam": 1.0}, "lam = 1 is out of range"),
     ("utility", {"rho_kink": 10.1}, "rho_kink must be at a kink of the best utility"),
     ("introduction", {"d": "2"}, "d = '2' is not a list: write it as [2]."),
 ]

@@ -1,0 +1,221 @@
+r"""The stationary laws of the three diffusions of growing choices, k = 1, from a lattice.
+
+The process (Z_1, Z_2) of `supermarket.theory.growing_diffusions` is replaced by a Markov chain on a
+lattice of spacing h: Z_1 goes up or down by h at rates h**-2 -+ Z_1 / (2 h), and the net overflow
+moves (-h, +h) along a diagonal. The sparse balance equations are solved. At a reflecting barrier a
+step up becomes a step of Z_2. So the sum Z_1 + Z_2 moves as in the diffusion, and two identities
+hold on the lattice as they do there, whatever the overflow (derived in this project):
+
+.. math:: \mathbb E Z_1 = 0, \qquad \operatorname{Var} Z_1 + \operatorname{Cov}(Z_1, Z_2) = 1.
+"""
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from supermarket.theory.growing_choices import near_equilibrium, soft_barrier
+from supermarket.theory.growing_diffusions import (
+    Exponential,
+    Linear,
+    Overflow,
+    Reflected,
+    effective_barrier,
+)
+from supermarket.validation import ParameterError, real
+
+_HARD = 32.0  # from this c on a soft barrier counts as hard
+_TAIL = 20.0  # the lattice ends where a density is some exp(-20) of its maximum
+
+
+class Moments(NamedTuple):
+    """Means and covariances of (Z_1, Z_2)."""
+
+    mean_1: float
+    mean_2: float
+    variance_1: float
+    covariance: float
+    variance_2: float
+
+
+class Law(NamedTuple):
+    """A law on a lattice: ``mass[i, j]`` is that of ``(x[i], y[j])``."""
+
+    x: NDArray[np.float64]
+    y: NDArray[np.float64]
+    mass: NDArray[np.float64]
+
+    @property
+    def moments(self) -> Moments:
+        """Means and covariances."""
+        first, second = self.mass.sum(axis=1), self.mass.sum(axis=0)
+        x, y = self.x - first @ self.x, self.y - second @ self.y
+        return Moments(
+            float(first @ self.x),
+            float(second @ self.y),
+            float(first @ x**2),
+            float(x @ self.mass @ y),
+            float(second @ y**2),
+        )
+
+
+def stationary_moments(overflow: Overflow, spacing: float = 0.1) -> Moments:
+    """Return the stationary means and covariances, k = 1, extrapolated to spacing 0.
+
+    Linear: 0 and the closed form. Exponential: from spacings h and h/2, whose errors are of second
+    order; h is cut to 1.6 / c, and beyond c = 32 the soft barrier counts as a reflecting one, see
+    `effective_barrier`, whose error is then below 5e-3 and falls. Reflected: from 2h, h and h/2,
+    errors of first and second order. With h = 0.1 the errors are otherwise below 1e-3.
+
+    Parameters
+    ----------
+    overflow : Linear, Exponential or Reflected
+    spacing : float
+        h, in (0, 0.2].
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or the barrier leaves Z_2 without a bound.
+    """
+    if isinstance(overflow, Linear):
+        total = 2 + real("alpha", overflow.alpha, 0.0, open_low=True)
+        alpha = total - 2
+        return Moments(0.0, 0.0, 2 / total, alpha / total, alpha**2 / total)
+    if isinstance(overflow, Exponential) and overflow.c > _HARD:
+        overflow = Reflected(effective_barrier(overflow))
+    if isinstance(overflow, Exponential):
+        spacing = min(spacing, 1.6 / overflow.c)
+    middle, fine = (np.array(stationary_law(overflow, h).moments) for h in (spacing, spacing / 2))
+    if isinstance(overflow, Exponential):
+        return Moments(*((4 * fine - middle) / 3).tolist())
+    coarse = np.array(stationary_law(overflow, 2 * spacing).moments)
+    first = 2 * middle - coarse, 2 * fine - middle
+    return Moments(*((4 * first[1] - first[0]) / 3).tolist())
+
+
+def stationary_law(overflow: Exponential | Reflected, spacing: float = 0.1) -> Law:
+    """Return the stationary law of (Z_1, Z_2) on a lattice, k = 1.
+
+    Parameters
+    ----------
+    overflow : Exponential or Reflected
+    spacing : float
+        In (0, 0.4].
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or the barrier leaves Z_2 without a bound: it has a tail
+        exp(-barrier z) where the barrier reflects.
+    """
+    from scipy.sparse import coo_matrix, diags
+    from scipy.sparse.linalg import spsolve
+
+    h = real("spacing", spacing, 0.0, 0.4, open_low=True)
+    x, y = _ends(overflow, h)
+    first, second = np.meshgrid(x, y, indexing="ij")
+    number = np.arange(first.size).reshape(first.shape)
+    rows, columns, rates = [], [], []
+
+    def jump(i: int, j: int, rate: NDArray[np.float64]) -> None:
+        """Add jumps by (i, j) steps, but none that leave the lattice."""
+        here = number[max(-i, 0) : len(x) - max(i, 0), max(-j, 0) : len(y) - max(j, 0)]
+        rows.append(here.ravel())
+        columns.append((here + i * len(y) + j).ravel())
+        rates.append(rate.ravel()[here.ravel()])
+
+    jump(1, 0, h**-2 - first / (2 * h))
+    jump(-1, 0, h**-2 + first / (2 * h))
+    if isinstance(overflow, Reflected):
+        at_barrier = (first == x[-1]) * (h**-2 - first / (2 * h))
+        jump(0, 1, at_barrier)  # up and pushed
+        jump(1, -1, second / h)  # at the barrier pushed back: no change
+    else:
+        c, barrier = overflow
+        net = (np.exp(c * (first - barrier)) - math.exp(-c * barrier)) / c - second
+        jump(-1, 1, net / (2 * h))  # central differences: a rate may be negative, a signed law
+        jump(1, -1, -net / (2 * h))
+    rows, columns, rates = (np.concatenate(parts) for parts in (rows, columns, rates))
+    size = first.size
+    out = np.bincount(rows, rates, size)
+    balance = (coo_matrix((rates, (columns, rows)), shape=(size, size)) - diags(out)).tocsc()
+    # One balance equation follows from the others: fix the mass of one likely state instead.
+    fixed = int(np.argmin(np.abs(first) + np.abs(second - 0.5)))
+    others = np.delete(np.arange(size), fixed)
+    mass = np.ones(size)
+    right = -balance[others][:, [fixed]].toarray().ravel()
+    mass[others] = spsolve(balance[others][:, others], right)
+    mass /= mass.sum()
+    return Law(x, y, mass.reshape(first.shape))
+
+
+def waiting_share(n: int, d: int, lam: float, *, replacement: bool = True) -> float:
+    r"""Return the share of jobs that have to wait, in a finite system near saturation, k = 1.
+
+    They are those whose d queues are all busy, and in equilibrium lam times their share is the
+    mean of G_2, the share of queues with two jobs or more (derived in this project):
+
+    .. math:: \mathbb E\,\beta_n(G_1) = \mathbb E\,G_2 / \lambda
+        \approx (\mu_2 + \mathbb E Z_2 / \sqrt n) / \lambda,
+
+    with the soft barrier, and with the noise that level 1 has below saturation.
+
+    Parameters
+    ----------
+    n, d, lam, replacement
+        As in `supermarket.theory.growing_choices.soft_barrier`. Good while the share is small.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or the barrier is so low that most queues have two jobs.
+    """
+    soft = soft_barrier(n, d, lam, replacement=replacement)
+    two = centre = near_equilibrium(n, d, lam, 2, replacement=replacement)[2]
+    for _ in range(2):
+        # Jobs join and leave level 1 at the rate lam - E G_2 each: a little less noise than at 1.
+        scale = math.sqrt(lam - two)
+        moments = stationary_moments(Exponential(soft.c * scale, soft.barrier / scale))
+        two = centre + scale * moments.mean_2 / math.sqrt(n)
+    return float(two / lam)
+
+
+def _ends(overflow: Overflow, h: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the lattice's coordinates, out to where there is hardly any mass."""
+    if isinstance(overflow, Reflected):
+        barrier = real("barrier", overflow.barrier)
+        lowest, highest = 0.0, _far(lambda z: barrier)
+        top = barrier
+    elif isinstance(overflow, Exponential):
+        c, barrier = real("c", overflow.c, 0.0, open_low=True), real("barrier", overflow.barrier)
+        alpha = math.exp(-c * barrier)
+        lowest = -min(alpha / c, 5 * alpha / math.sqrt(2 + alpha))
+        highest = _far(lambda z: barrier + math.log(c * z + alpha) / c)
+        top = min(
+            5.0,
+            max(effective_barrier(overflow), barrier + math.log(c * highest + alpha) / c) + 4 / c,
+        )
+    else:
+        raise ParameterError("the law of linear overflow is normal: see `linear_covariance`.")
+    x = top - h * np.arange(math.ceil((top + 5.0) / h) + 1)[::-1]
+    return x, lowest + h * np.arange(math.ceil((highest - lowest) / h) + 1)
+
+
+def _far(held: Callable[[float], float]) -> float:
+    """Return a Z_2 that is hardly exceeded.
+
+    While Z_2 = z is large, Z_1 stays at ``held(z)``, so Z_1 + Z_2 falls at that rate with noise of
+    variance 2: a density exp(-(the integral of held)).
+    """
+    far, exponent = 2.0, 0.0
+    while exponent < _TAIL:
+        if far > 60.0:
+            raise ParameterError(
+                "the barrier is so low that Z_2 reaches beyond 60: choose one of at least 0.4."
+            )
+        exponent += 0.25 * max(held(far), 0.0)
+        far += 0.25
+    return far
