@@ -102,6 +102,7 @@ class _Queues:
 
 
 def checked_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
+    """Return `lengths` as n queue lengths, or raise a `ParameterError`."""
     queues = np.asarray(lengths)
     if queues.shape != (n,) or not np.issubdtype(queues.dtype, np.integer) or queues.min() < 0:
         raise ParameterError(
