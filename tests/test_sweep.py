@@ -104,6 +104,15 @@ def test_an_exception_comes_through_and_the_rest_is_left(threads):
     assert len(started) < len(points)
 
 
+@pytest.fixture
+def interruptible():
+    """A process in the background of a shell may have been told to ignore SIGINT."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("threads", [1, 2])
 def test_after_an_interruption_it_goes_on_where_it_stopped(threads):
     """The third run is interrupted for real: by SIGINT, while it and maybe another are busy."""
@@ -131,6 +140,7 @@ def test_after_an_interruption_it_goes_on_where_it_stopped(threads):
         np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_a_chain_under_way_is_left_at_once():
     """Both runs would take an hour; a timer sends SIGINT when they have begun."""
     began = time.monotonic()
