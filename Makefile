@@ -8,7 +8,7 @@ PORT ?= 8000
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help book test lint bench serve requirements clean
+.PHONY: help book test lint look pdf bench serve requirements clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -24,8 +24,14 @@ book: $(INSTALLED) ## Execute the notebooks that changed and build the pages, in
 	@$(IN_VENV) -m tools.book --profile "$(PROFILE)" --jobs "$(JOBS)"
 
 test: $(INSTALLED) ## Run the tests twice: compiled, and with the JIT switched off
-	$(IN_VENV) -m pytest
-	NUMBA_DISABLE_JIT=1 $(IN_VENV) -m pytest -m "not book"
+	$(IN_VENV) -m pytest -n "$(JOBS)" -m "not pages"
+	NUMBA_DISABLE_JIT=1 $(IN_VENV) -m pytest -n "$(JOBS)" -m "not book and not browser and not pages"
+
+look: book ## Look at every built page in a browser (needs Chromium)
+	$(IN_VENV) -m pytest -n "$(JOBS)" -m pages
+
+pdf: $(INSTALLED) ## Print the whole book into build/supermarket.pdf (needs Chromium)
+	@$(IN_VENV) -m tools.pdf --profile "$(PROFILE)" --jobs "$(JOBS)"
 
 lint: $(INSTALLED) ## Check style, formatting, and that no notebook is committed with results
 	$(IN_VENV) -m ruff check .

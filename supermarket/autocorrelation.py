@@ -51,6 +51,14 @@ def autocorrelation_time(
     ----------
     .. [1] A. D. Sokal, "Monte Carlo methods in statistical mechanics", in Functional Integration,
        Springer, 1997, section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from supermarket.autocorrelation import autocorrelation_time
+    >>> series = np.random.default_rng(1).normal(size=10000)
+    >>> bool(abs(autocorrelation_time(series).estimate - 0.5) < 0.05)
+    True
     """
     from scipy.stats import norm
 
@@ -95,6 +103,16 @@ def forgetting_rate(
     ------
     ParameterError
         If there are fewer than two copies, or as in `autocorrelation_time`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from supermarket.autocorrelation import forgetting_rate
+    >>> noise = np.random.default_rng(1).normal(size=(8, 10000))
+    >>> copies = noise[:, 1:] + noise[:, :-1]
+    >>> rate = forgetting_rate(copies, lag=1)
+    >>> bool(abs(rate.estimate - np.log(2)) < 0.02)
+    True
     """
     copies, spacing = _series(copies), real("spacing", spacing, 0.0, open_low=True)
     lag = integer("lag", lag, 1, copies.shape[1] - 1)

@@ -32,7 +32,17 @@ _LIBRARIES = ("numpy", "numba", "scipy", "pandas", "matplotlib")
 
 
 class Table:
-    """A small table that shows as HTML on a page and as text in a terminal."""
+    """A small table that shows as HTML on a page and as text in a terminal.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from supermarket.experiment import Table
+    >>> Table(pd.DataFrame({"d": [1, 2], "mean queue": [9.0, 2.35]}))
+     d  mean queue
+     1        9.00
+     2        2.35
+    """
 
     def __init__(self, frame: pd.DataFrame, note: str = "", style: str = "") -> None:
         self.frame = frame
@@ -63,6 +73,17 @@ class Experiment:
     verdicts : list of dict
         One a claim, in order; the keys are claim, source, parameters, predicted, measured, low,
         high, effective (sample size), holds.
+
+    Examples
+    --------
+    >>> from supermarket.experiment import begin
+    >>> from supermarket.statistics import Interval
+    >>> from supermarket.validation import whole
+    >>> run = begin("mine", {"seed": 1}, seed=whole(0))
+    >>> run.verdict("u_1 is lam", "equation (1.2)", 0.9, Interval(0.9001, 0.8995, 0.9007, 0.95))
+    True
+    >>> run.verdicts[0]["low"], run.verdicts[0]["holds"]
+    (0.8995, True)
     """
 
     name: str
@@ -190,6 +211,18 @@ def begin(name: str, namespace: dict[str, Any], **checks: Check) -> Experiment:
     ------
     ParameterError
         One sentence for a parameter that is unknown, missing, of the wrong type or out of range.
+
+    Examples
+    --------
+    >>> from supermarket.experiment import begin
+    >>> from supermarket.validation import list_of, rate, whole
+    >>> run = begin("mine", {"d": 2, "lam": 0.9}, d=list_of(whole(1)), lam=rate)
+    >>> run.parameters
+    {'d': [2], 'lam': 0.9}
+    >>> begin("mine", {"d": 2, "lam": 1.9}, d=list_of(whole(1)), lam=rate)
+    Traceback (most recent call last):
+        ...
+    supermarket.validation.ParameterError: lam = 1.9 is out of range: choose 0 < lam < 1.
     """
     cells = [str(cell) for cell in namespace.get("In", [])]
     for given in _injected(cells):
@@ -250,7 +283,14 @@ def _shown(value: Any) -> str:
 
 
 def in_digits(verdict: dict[str, Any]) -> dict[str, str]:
-    """Return a verdict's numbers with the digits that its interval supports."""
+    """Return a verdict's numbers with the digits that its interval supports.
+
+    Examples
+    --------
+    >>> from supermarket.experiment import in_digits
+    >>> in_digits({"predicted": 0.9, "measured": 0.90012345, "low": 0.8995, "high": 0.9007})
+    {'predicted': '0.9', 'measured': '0.90012', 'interval': '0.8995 to 0.9007'}
+    """
     low, high = verdict["low"], verdict["high"]
     if low is None:
         predicted, measured = (f"{verdict[key]:.6g}" for key in ("predicted", "measured"))

@@ -23,7 +23,17 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def use_style() -> None:
-    """Set the book's figure style for this process."""
+    """Set the book's figure style for this process.
+
+    Examples
+    --------
+    >>> import matplotlib as mpl
+    >>> from supermarket import plotting
+    >>> with mpl.rc_context():
+    ...     plotting.use_style()
+    ...     mpl.rcParams["figure.facecolor"]
+    'white'
+    """
     mpl.rcParams.update(
         {
             "figure.figsize": (7.0, 4.2),
@@ -44,24 +54,56 @@ def use_style() -> None:
 
 
 def axes(rows: int = 1, **options: object) -> tuple[Figure, np.ndarray]:
-    """Return a figure and its axes, always an array: one below the other, for phones too."""
+    """Return a figure and its axes, always an array: one below the other, for phones too.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from supermarket import plotting
+    >>> figure, (above, below) = plotting.axes(rows=2, sharex=True)
+    >>> plt.close(figure)
+    """
     width, height = mpl.rcParams["figure.figsize"]
     figure, grid = plt.subplots(rows, 1, figsize=(width, height * rows), squeeze=False, **options)
     return figure, grid.ravel()
 
 
 def colour(d: int) -> str:
-    """Return the colour of `d` choices."""
+    """Return the colour of `d` choices.
+
+    Examples
+    --------
+    >>> from supermarket import plotting
+    >>> plotting.colour(2)
+    '#D55E00'
+    """
     return _PALETTE[_index(d)]
 
 
 def marker(d: int) -> str:
-    """Return the marker of `d` choices, so that colour is never the only sign."""
+    """Return the marker of `d` choices, so that colour is never the only sign.
+
+    Examples
+    --------
+    >>> from supermarket import plotting
+    >>> plotting.marker(2)
+    's'
+    """
     return _MARKERS[_index(d)]
 
 
 def transformed(interval: Interval, scale: Callable[[np.ndarray], np.ndarray]) -> Interval:
-    """Return the interval on another scale, which may reverse the order."""
+    """Return the interval on another scale, which may reverse the order.
+
+    Examples
+    --------
+    >>> from supermarket import plotting
+    >>> from supermarket.statistics import Interval
+    >>> busy = Interval(0.9, 0.875, 0.925, 0.95)
+    >>> idle = plotting.transformed(busy, lambda share: 1 - share)
+    >>> round(float(idle.low), 3), round(float(idle.high), 3)
+    (0.075, 0.125)
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         estimate, low, high = (
             scale(np.asarray(end)) for end in (interval.estimate, interval.low, interval.high)
@@ -77,7 +119,17 @@ def measured(
     label: str = "",
     index: ArrayLike | slice = slice(None),
 ) -> None:
-    """Draw estimates as points with their intervals, those at `index` of an array."""
+    """Draw estimates as points with their intervals, those at `index` of an array.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from supermarket import plotting
+    >>> from supermarket.statistics import mean_interval
+    >>> figure, (ax,) = plotting.axes()
+    >>> plotting.measured(ax, 2, mean_interval([2.1, 2.2, 2.4]), d=2, label="two choices")
+    >>> plt.close(figure)
+    """
     estimate, below, above = (
         np.atleast_1d(end)[index] for end in (interval.estimate, interval.low, interval.high)
     )
@@ -98,7 +150,18 @@ def measured(
 def levels_map(
     figure: Figure, ax: Axes, x: ArrayLike, y: ArrayLike, levels: ArrayLike, label: str
 ) -> None:
-    """Draw whole numbers over a grid, one colour each, named in a bar beside the axes."""
+    """Draw whole numbers over a grid, one colour each, named in a bar beside the axes.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from supermarket import k_lambda_d, plotting
+    >>> figure, (ax,) = plotting.axes()
+    >>> rates, choices = [0.9, 0.99, 0.999], [2, 5, 10]
+    >>> levels = [[k_lambda_d(lam, d) for lam in rates] for d in choices]
+    >>> plotting.levels_map(figure, ax, rates, choices, levels, "maximum queue")
+    >>> plt.close(figure)
+    """
     top = int(np.max(levels))
     # The light end of the map would be lost on white, its dark end under black lines.
     shades = mpl.colormaps["YlGnBu"](np.linspace(0.12, 0.85, top))
@@ -111,14 +174,36 @@ def levels_map(
 def share_map(
     figure: Figure, ax: Axes, x: ArrayLike, y: ArrayLike, shares: ArrayLike, label: str
 ) -> None:
-    """Draw shares, from 0 to 1, over a grid."""
+    """Draw shares, from 0 to 1, over a grid.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from supermarket import fixed_point, plotting
+    >>> figure, (ax,) = plotting.axes()
+    >>> rates, choices = [0.7, 0.8, 0.9], [2, 3, 5]
+    >>> shares = [[fixed_point(lam, d, 2)[2] for lam in rates] for d in choices]
+    >>> plotting.share_map(figure, ax, rates, choices, shares, "queues with two jobs or more")
+    >>> plt.close(figure)
+    """
     mesh = ax.pcolormesh(x, y, shares, cmap="YlGnBu", vmin=0, vmax=1)
     figure.colorbar(mesh, ax=ax, label=label)
     ax.grid(visible=False)
 
 
 def rays(ax: Axes, count: int = 8) -> None:
-    """Draw the lines y = x, 2 x, 3 x, ... inside the present limits of the axes."""
+    """Draw the lines y = x, 2 x, 3 x, ... inside the present limits of the axes.
+
+    Examples
+    --------
+    >>> import matplotlib.pyplot as plt
+    >>> from supermarket import plotting
+    >>> figure, (ax,) = plotting.axes()
+    >>> plotting.rays(ax, 3)
+    >>> len(ax.lines)
+    3
+    >>> plt.close(figure)
+    """
     limits = ax.get_xlim(), ax.get_ylim()
     for j in range(1, count + 1):
         ax.axline((0, 0), slope=j, color=THEOREM, linewidth=1)

@@ -27,6 +27,15 @@ class ServerPools:
         ``marginals[i, j]`` is Delta(i, j), not increasing in j.
     empty : ndarray of float64, shape (m,)
         u_i(0).
+
+    Examples
+    --------
+    >>> from supermarket import server_pools
+    >>> pools = server_pools([0.5, 0.5], [[4, 2], [3, 1]], levels=2)
+    >>> pools.assignment(10, 12).tolist()
+    [[5, 2], [5, 0]]
+    >>> float(pools.utility([[0.5, 0.2], [0.5, 0.0]]))
+    3.9
     """
 
     alpha: NDArray[np.float64]

@@ -15,6 +15,12 @@ def all_among(s: int, n: int, d: int, replacement: bool) -> float:
     """Return the probability that d chosen queues all lie among s given ones of n.
 
     (s/n)**d with replacement; without, C(s, d) / C(n, d).
+
+    Examples
+    --------
+    >>> from supermarket.sampling import all_among
+    >>> all_among(5, 10, 2, True), round(float(all_among(5, 10, 2, False)), 6)
+    (0.25, 0.222222)
     """
     if replacement:
         if d == 1:
@@ -28,7 +34,14 @@ def all_among(s: int, n: int, d: int, replacement: bool) -> float:
 
 @njit(nogil=True)
 def log_all_among(s: int, n: int, d: int, replacement: bool) -> float:
-    """Return the logarithm of `all_among`, precise also where nearly all queues are among the s."""
+    """Return the logarithm of `all_among`, precise also where nearly all queues are among the s.
+
+    Examples
+    --------
+    >>> from supermarket.sampling import log_all_among
+    >>> round(float(log_all_among(10**6 - 1, 10**6, 10**4, True)), 6)
+    -0.01
+    """
     others = n - s
     if s <= 0 or (not replacement and s < d):
         return -np.inf

@@ -22,6 +22,13 @@ class Interval:
     effective : float or ndarray of float64
         Effective sample size: how many independent samples would give this interval. NaN where
         there is no interval, or none made of samples.
+
+    Examples
+    --------
+    >>> from supermarket.statistics import Interval
+    >>> share = Interval(estimate=0.81, low=0.80, high=0.82, confidence=0.95)
+    >>> share.low <= 0.815 <= share.high
+    True
     """
 
     estimate: float | NDArray[np.float64]
@@ -59,6 +66,13 @@ def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 
     ------
     ParameterError
         If there are fewer than two samples, or confidence is not in (0, 1).
+
+    Examples
+    --------
+    >>> from supermarket.statistics import mean_interval
+    >>> found = mean_interval([1.0, 2.0, 3.0], 0.95)
+    >>> round(found.low, 3), found.estimate, round(found.high, 3)
+    (-0.484, 2.0, 4.484)
     """
     from scipy.stats import t
 
@@ -120,6 +134,17 @@ def batch_interval(
     References
     ----------
     .. [1] S. Asmussen and P. W. Glynn, *Stochastic Simulation*, Springer, 2007, section IV.5.
+
+    Examples
+    --------
+    >>> from supermarket import simulate
+    >>> from supermarket.statistics import batch_interval
+    >>> run = simulate(n=100, d=2, lam=0.7, horizon=200, seed=1)
+    >>> found = batch_interval(run.batch_profiles[:, 2], 0.99)
+    >>> bool(found.low < 0.343 < found.high)
+    True
+    >>> batch_interval(range(64)).low  # a trend: too short a run for an interval
+    nan
     """
     confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
     among = integer("among", among, 1)

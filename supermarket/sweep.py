@@ -50,6 +50,15 @@ def run_points(
         If a point is refused, or `done` holds a number that no point has.
     KeyboardInterrupt
         Within a second of Ctrl-C: the runs that are under way are left.
+
+    Examples
+    --------
+    >>> from supermarket import simulate
+    >>> from supermarket.sweep import run_points
+    >>> points = [{"n": 1000, "d": d, "lam": 0.9, "horizon": 5} for d in (1, 2)]
+    >>> runs = run_points(simulate, points, seed=1, threads=2)
+    >>> [(run.d, run.n) for run in runs]
+    [(1, 1000), (2, 1000)]
     """
     threads = integer("threads", threads, 1, 1000)
     seed = integer("seed", seed, 0)

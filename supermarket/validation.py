@@ -17,7 +17,17 @@ Check = Callable[[str, object], object]  # (name, value) -> the value, cleaned
 
 
 class ParameterError(ValueError):
-    """A parameter outside what is allowed. In a notebook it shows as one sentence, no traceback."""
+    """A parameter outside what is allowed. In a notebook it shows as one sentence, no traceback.
+
+    Examples
+    --------
+    >>> from supermarket import ParameterError, k_lambda_d
+    >>> try:
+    ...     k_lambda_d(1.5, 2)
+    ... except ParameterError as error:
+    ...     print(error)
+    lam = 1.5 is out of range: choose 0 < lam < 1.
+    """
 
     def _render_traceback_(self) -> list[str]:
         return [f"{type(self).__name__}: {self}"]
@@ -31,6 +41,16 @@ def integer(name: str, value: object, low: int | None = None, high: int | None =
     ParameterError
         If it is not a whole number (strings, booleans and 1e6-like floats are refused), or is out
         of range.
+
+    Examples
+    --------
+    >>> from supermarket.validation import integer
+    >>> integer("n", 10, 1)
+    10
+    >>> integer("n", 0, 1)
+    Traceback (most recent call last):
+        ...
+    supermarket.validation.ParameterError: n = 0 is out of range: choose 1 <= n.
     """
     if isinstance(value, str):
         raise ParameterError(
@@ -63,6 +83,16 @@ def real(
     ------
     ParameterError
         If it is not a finite number, or is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.validation import real
+    >>> real("horizon", 500, 0.0, open_low=True)
+    500.0
+    >>> real("horizon", 0, 0.0, open_low=True)
+    Traceback (most recent call last):
+        ...
+    supermarket.validation.ParameterError: horizon = 0 is out of range: choose 0 < horizon.
     """
     if isinstance(value, str):
         raise ParameterError(
@@ -84,7 +114,14 @@ def real(
 
 
 def arrival_rate(lam: object, name: str = "lam") -> float:
-    """Return the arrival rate per server, a float in (0, 1): a queue is stable only below 1."""
+    """Return the arrival rate per server, a float in (0, 1): a queue is stable only below 1.
+
+    Examples
+    --------
+    >>> from supermarket.validation import arrival_rate
+    >>> arrival_rate(0.9)
+    0.9
+    """
     return real(name, lam, 0.0, 1.0, open_low=True, open_high=True)
 
 
@@ -95,6 +132,12 @@ def choice(name: str, value: object, allowed: Iterable[object]) -> object:
     ------
     ParameterError
         If it is not; the sentence lists what is allowed and, for a misspelt word, the nearest.
+
+    Examples
+    --------
+    >>> from supermarket.validation import choice
+    >>> choice("unit", "steps", ("service", "steps"))
+    'steps'
     """
     allowed = list(allowed)
     if any(type(value) is type(option) and value == option for option in allowed):
@@ -106,27 +149,66 @@ def choice(name: str, value: object, allowed: Iterable[object]) -> object:
 
 
 def whole(low: int | None = None, high: int | None = None) -> Check:
-    """Return the check of a whole number in [low, high]."""
+    """Return the check of a whole number in [low, high].
+
+    Examples
+    --------
+    >>> from supermarket.validation import whole
+    >>> whole(1)("n", 10)
+    10
+    >>> whole(1)("n", 0)
+    Traceback (most recent call last):
+        ...
+    supermarket.validation.ParameterError: n = 0 is out of range: choose 1 <= n.
+    """
     return lambda name, value: integer(name, value, low, high)
 
 
 def number(low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> Check:
-    """Return the check of a finite number between `low` and `high`."""
+    """Return the check of a finite number between `low` and `high`.
+
+    Examples
+    --------
+    >>> from supermarket.validation import number
+    >>> number(0, 1)("share", 0.25)
+    0.25
+    """
     return lambda name, value: real(name, value, low, high, open_low=open_low, open_high=open_high)
 
 
 def positive(name: str, value: object) -> float:
-    """Return `value` as a finite float above 0."""
+    """Return `value` as a finite float above 0.
+
+    Examples
+    --------
+    >>> from supermarket.validation import positive
+    >>> positive("horizon", 500)
+    500.0
+    """
     return real(name, value, 0.0, open_low=True)
 
 
 def rate(name: str, value: object) -> float:
-    """Return `value` as an arrival rate per server, in (0, 1)."""
+    """Return `value` as an arrival rate per server, in (0, 1).
+
+    Examples
+    --------
+    >>> from supermarket.validation import rate
+    >>> rate("lam", 0.9)
+    0.9
+    """
     return arrival_rate(value, name)
 
 
 def one_of(*allowed: object) -> Check:
-    """Return the check that a value is one of `allowed`."""
+    """Return the check that a value is one of `allowed`.
+
+    Examples
+    --------
+    >>> from supermarket.validation import one_of
+    >>> one_of("jlmu", "threshold")("policy", "jlmu")
+    'jlmu'
+    """
     return lambda name, value: choice(name, value, allowed)
 
 
@@ -134,6 +216,14 @@ def list_of(check: Check) -> Check:
     """Return the check of a non-empty list without repetitions, each entry passed to `check`.
 
     A single number stands for the list of it alone.
+
+    Examples
+    --------
+    >>> from supermarket.validation import list_of, whole
+    >>> list_of(whole(1))("d", [1, 2, 5])
+    [1, 2, 5]
+    >>> list_of(whole(1))("d", 2)
+    [2]
     """
 
     def checked(name: str, value: object) -> list:
@@ -154,7 +244,14 @@ def list_of(check: Check) -> Check:
 
 
 def pair_of(check: Check) -> Check:
-    """Return the check of two entries, each passed to `check`."""
+    """Return the check of two entries, each passed to `check`.
+
+    Examples
+    --------
+    >>> from supermarket.validation import pair_of, rate
+    >>> pair_of(rate)("lam", [0.5, 0.7])
+    (0.5, 0.7)
+    """
 
     def checked(name: str, value: object) -> tuple:
         if isinstance(value, str) or not isinstance(value, Iterable) or len(list(value)) != 2:
@@ -165,7 +262,14 @@ def pair_of(check: Check) -> Check:
 
 
 def nearest(value: object, allowed: Iterable[object]) -> str:
-    """Return ' (did you mean X?)' for a misspelt word, or nothing."""
+    """Return ' (did you mean X?)' for a misspelt word, or nothing.
+
+    Examples
+    --------
+    >>> from supermarket.validation import nearest
+    >>> nearest("hozizon", ["horizon", "seed"])
+    ' (did you mean horizon?)'
+    """
     close = get_close_matches(str(value), [str(option) for option in allowed], n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 

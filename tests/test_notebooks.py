@@ -122,6 +122,9 @@ BAD = [
     ("growing_barrier", {"ratios": [0.1]}, "ratios[0] = 0.1 is out of range"),
     ("growing_enough", {"lam": 1.0}, "lam = 1 is out of range"),
     ("utility", {"rho_kink": 10.1}, "rho_kink must be at a kink of the best utility"),
+    ("jackson", {"service": [0.8, 0.7, 0.39]}, "workshop is unstable"),
+    ("memory", {"decades": 40}, "decades = 40 is out of range: choose 2 <= decades <= 10."),
+    ("plot_sweep", {"folder": "nowhere"}, "nowhere is not the folder of a sweep"),
     ("introduction", {"d": "2"}, "d = '2' is not a list: write it as [2]."),
 ]
 

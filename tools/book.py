@@ -90,6 +90,7 @@ def _state(root: Path, plan: list[runs.Run]) -> str:
     files = [root / "_config.yml", root / "_toc.yml", root / "requirements.txt"]
     files += sorted(file for file in (root / "book").rglob("*") if file.is_file())
     files += sorted(TOOLS.glob("*.py"))
+    files += sorted((root / "supermarket").rglob("*.py"))  # the API reference
     files += [file for run in plan for file in run.results().values()]
     state = [platform.python_version(), *((str(file), digest(file)) for file in files)]
     return sha256(json.dumps(state).encode()).hexdigest()

@@ -5,6 +5,8 @@ Jupyter Book reads a staged tree, `build/src`, that mirrors the project: `_confi
 """
 
 import json
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -18,6 +20,10 @@ import yaml
 from tools import BuildError
 from tools.runs import Run
 from tools.scoreboard import PLACE, scoreboard
+
+THEBE = re.compile(
+    r"<script>const THEBE_JS_URL[^<]*</script>|<script[^>]*sphinx-thebe\.js[^>]*></script>"
+)
 
 
 def listed(root: Path) -> list[Path]:
@@ -74,13 +80,26 @@ def build_html(src: Path, output: Path) -> Path:
         "-W", "-n", "--keep-going", "-q",
     ]  # fmt: skip
     done = subprocess.run(
-        list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        list(map(str, command)),
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[1])},  # for tools.docstrings
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
     )
     if done.returncode:
         said = done.stdout.decode("utf-8", errors="replace")
         # Jupyter Book ends with a traceback of its own, which says nothing about the book.
         raise BuildError("Sphinx refused the book:\n" + said.partition("Traceback (most")[0])
-    return output / "_build" / "html"
+    html = output / "_build" / "html"
+    _drop_thebe(html)
+    return html
+
+
+def _drop_thebe(html: Path) -> None:
+    """Remove the scripts of live cells: they stand twice in each page, which is an error there."""
+    for page in html.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(THEBE.sub("", text), encoding="utf-8")
 
 
 def _entries(toc: Any) -> Iterator[str]:

@@ -242,6 +242,16 @@ def decay_rate(runs: Sequence[Coupling], confidence: float = 0.95, *, among: int
     ------
     ParameterError
         If there are fewer than two runs, fewer than two times, or all have met by the last one.
+
+    Examples
+    --------
+    >>> from supermarket.chains.coupled import couple_ranks, decay_rate
+    >>> starts = ("empty", [1.0, 1.0, 1.0])
+    >>> runs = [couple_ranks(1000, 2, 0.5, starts=starts, times=[2, 4], horizon=4, seed=seed)
+    ...         for seed in (1, 2, 3, 4)]
+    >>> rate = decay_rate(runs)
+    >>> bool(0.3 < rate.estimate < 1.0)
+    True
     """
     distances = np.array([run.l1 for run in runs], dtype=np.float64)
     if distances.ndim < 2 or distances.shape[1] < 2 or not np.all(distances.mean(axis=0)):

@@ -66,6 +66,15 @@ class ServiceLaw(ABC):
         Right end of the support, infinite if there is none.
     is_mixture : bool
         Whether the law is a mixture of exponentials that `mixture` can give.
+
+    Examples
+    --------
+    >>> from supermarket import Lomax, ServiceLaw
+    >>> law = Lomax(2.5).scaled(2.0)
+    >>> isinstance(law, ServiceLaw), law.mean, law.scv, law.tail_index
+    (True, 2.0, 5.0, 2.5)
+    >>> round(float(law.survival(3.0)), 6)
+    0.176777
     """
 
     mean: float = 1.0

@@ -297,6 +297,15 @@ def cavity(
     ----------
     .. [1] M. Bramson, Y. Lu, B. Prabhakar, Decay of tails at equilibrium for FIFO join the
        shortest queue networks, Ann. Appl. Probab. 23 (2013) 1841-1878.
+
+    Examples
+    --------
+    >>> from supermarket import Lomax, cavity
+    >>> limit = cavity(Lomax(2.5), d=2, lam=0.7, levels=20)
+    >>> limit.tail[:4].round(6).tolist()
+    [1.0, 0.7, 0.42396, 0.210228]
+    >>> round(float(limit.log_tail[20]), 2), limit.method
+    (-353.74, 'mixture')
     """
     if not isinstance(service, ServiceLaw):
         raise ParameterError(

@@ -89,6 +89,13 @@ def mean_sojourn_fifo(service: ServiceLaw, d: int, lam: float) -> float:
     -------
     float
         In the unit of time of `lam`; NaN if the sum over 16384 levels has not settled to 1e-4.
+
+    Examples
+    --------
+    >>> from supermarket import Lomax
+    >>> from supermarket.theory.choices import mean_sojourn_fifo
+    >>> [round(mean_sojourn_fifo(Lomax(2.5), d, 0.9), 3) for d in (2, 3, 5)]
+    [3.684, 2.57, 1.915]
     """
     if d == 1:
         load = deepest(service, d, lam, 1).tail[1]  # checked on the way
@@ -120,6 +127,13 @@ def cavity_down_to(service: ServiceLaw, d: int, lam: float, tail: float) -> Cavi
     ------
     ParameterError
         If a parameter is out of range, or it would take more than 2**17 levels.
+
+    Examples
+    --------
+    >>> from supermarket import Exponential
+    >>> from supermarket.theory.choices import cavity_down_to
+    >>> cavity_down_to(Exponential(), 2, 0.9, 1e-9).levels
+    12
     """
     tail = real("tail", tail, 1e-100, 1.0, open_low=True, open_high=True)
     levels = 16

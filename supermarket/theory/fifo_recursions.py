@@ -43,6 +43,12 @@ def recursion(beta: float, d: int, levels: int) -> NDArray[np.float64]:
     ------
     ParameterError
         If a parameter is out of range, or R grows beyond the largest double.
+
+    Examples
+    --------
+    >>> from supermarket.theory.fifo_recursions import recursion
+    >>> recursion(3.0, 2, 6).round(4).tolist()
+    [1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0]
     """
     whole, part = _parts(beta, d)
     levels = integer("levels", levels, 1)
@@ -74,6 +80,12 @@ def characteristic_roots(beta: float, d: int) -> NDArray[np.complex128]:
     -------
     ndarray of complex128, shape (floor(beta),)
         One root is 0 where beta is a whole number.
+
+    Examples
+    --------
+    >>> from supermarket.theory.fifo_recursions import characteristic_roots
+    >>> [round(float(abs(root)), 4) for root in characteristic_roots(3.0, 2)]
+    [1.618, 0.618, 0.0]
     """
     whole, part = _parts(beta, d)
     roots = np.roots(np.append(1.0, (1 - d) * np.append(np.ones(whole - 1), part)))

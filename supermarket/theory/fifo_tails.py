@@ -32,6 +32,12 @@ def critical_beta(d: int) -> float:
     ----------
     d : int
         Choices, at least 2.
+
+    Examples
+    --------
+    >>> from supermarket.theory.fifo_tails import critical_beta
+    >>> critical_beta(2), critical_beta(3)
+    (2.0, 1.5)
     """
     d = integer("d", d, 2)
     return d / (d - 1)
@@ -58,6 +64,12 @@ def q_exponent(beta: float, d: int) -> float:
     ------
     ParameterError
         If `beta` is not above ``d / (d - 1)``: the tail is not doubly exponential there.
+
+    Examples
+    --------
+    >>> from supermarket.theory.fifo_tails import q_exponent
+    >>> round(q_exponent(2.5, 2), 6), round(q_exponent(3, 2), 6)
+    (0.449984, 0.694242)
     """
     edge = critical_beta(d)
     if isinstance(beta, float | np.floating) and beta == math.inf:
@@ -95,6 +107,12 @@ def power_law_exponent(beta: float, d: int) -> float:
     ------
     ParameterError
         If `beta` is outside the interval: the tail is not a power law there.
+
+    Examples
+    --------
+    >>> from supermarket.theory.fifo_tails import power_law_exponent
+    >>> round(power_law_exponent(1.5, 2), 6), round(power_law_exponent(1.3, 3), 6)
+    (1.0, 0.75)
     """
     edge = critical_beta(d)
     beta = real("beta", beta)
@@ -126,6 +144,13 @@ def power_law_constant(beta: float, c: float, d: int, lam: float) -> float:
         Choices, at least 2.
     lam : float
         Arrival rate per server, in (0, 1).
+
+    Examples
+    --------
+    >>> from supermarket import Lomax
+    >>> from supermarket.theory.fifo_tails import power_law_constant
+    >>> round(power_law_constant(1.5, Lomax(1.5).tail_constant, 2, 0.7), 4)
+    0.686
     """
     power_law_exponent(beta, d)
     c = real("c", c, 0.0, open_low=True)
@@ -159,6 +184,12 @@ def critical_rate(c: float, lam: float, d: int) -> float:
         Choices, at least 2.
     lam : float
         Arrival rate per server, in (0, 1).
+
+    Examples
+    --------
+    >>> from supermarket.theory.fifo_tails import critical_rate
+    >>> round(critical_rate(1.0, 0.9, 2), 8)
+    0.47374193
     """
     d = integer("d", d, 2)
     c = real("c", c, 0.0, open_low=True)

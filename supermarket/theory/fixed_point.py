@@ -172,6 +172,12 @@ def mean_queue(lam: float, d: int) -> float:
     ------
     ParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket import mean_queue
+    >>> round(mean_queue(0.9, 2), 6), round(mean_queue(0.9, 1), 6)
+    (2.352652, 9.0)
     """
     lam = arrival_rate(lam)
     d = integer("d", d, 1, EXACT_MAX)
@@ -192,6 +198,12 @@ def mean_sojourn(lam: float, d: int) -> float:
     ------
     ParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket import mean_sojourn
+    >>> round(mean_sojourn(0.9, 2), 6), round(mean_sojourn(0.9, 1), 6)
+    (2.614057, 10.0)
     """
     return mean_queue(lam, d) / arrival_rate(lam)
 
@@ -269,6 +281,12 @@ def trajectory(
     ------
     ParameterError
         If a parameter is out of range, or `start` is not a profile.
+
+    Examples
+    --------
+    >>> from supermarket import trajectory
+    >>> trajectory(0.9, 2, [1, 5], levels=8)[:, :4].round(3).tolist()
+    [[1.0, 0.509, 0.079, 0.001], [1.0, 0.784, 0.459, 0.142]]
     """
     from scipy.integrate import solve_ivp
 

@@ -120,6 +120,13 @@ def soft_barrier(
     ParameterError
         If a parameter is out of range, or mu_k leaves no chance of an overflow (full JSQ, d = n):
         then only `Reflected` applies.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_choices import soft_barrier
+    >>> soft = soft_barrier(10**4, 100, 0.95)
+    >>> round(soft.c, 4), round(soft.barrier, 4)
+    (1.0526, 0.498)
     """
     n, d = _sizes(n, d, replacement)
     mu = float(near_equilibrium(n, d, lam, integer("k", k, 1), replacement=replacement)[k])
@@ -148,6 +155,12 @@ def critical_rate(n: int, d: int, alpha: float, k: int = 1) -> float:
     ------
     ParameterError
         If a parameter is out of range, or there is no such rate for this d.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_choices import critical_rate
+    >>> round(critical_rate(10**8, 1000, 1.0), 6)
+    0.993116
     """
     from scipy.optimize import brentq
 
@@ -173,6 +186,12 @@ def barrier_rate(n: int, d: int, alpha: float, k: int = 1) -> float:
     ------
     ParameterError
         If a parameter is out of range, or the rate is not in (0, 1).
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_choices import barrier_rate
+    >>> round(barrier_rate(10**4, 5000, 1.0), 6)
+    0.988297
     """
     n, d = _sizes(n, d, True)
     alpha, k = real("alpha", alpha), integer("k", k, 1)
@@ -208,6 +227,13 @@ def fluid_limit(lam: float, times: ArrayLike, *, start: ArrayLike = (1.0,)) -> C
     ------
     ParameterError
         If a parameter is out of range, or `start` is not a profile.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_choices import fluid_limit
+    >>> flow = fluid_limit(1.5, [1.0, 2.0])
+    >>> flow.values[:, :3].round(4).tolist()
+    [[0.9482, 0.0, 0.0], [1.0, 0.4507, 0.0]]
     """
     lam = real("lam", lam, 0.0)
     g = np.asarray(start, dtype=np.float64)

@@ -57,6 +57,12 @@ def exponential(alpha: float, c: float) -> Exponential:
     ------
     ParameterError
         If alpha or c is not above 0.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_diffusions import exponential
+    >>> round(exponential(0.5, 2.0).barrier, 4)
+    0.3466
     """
     alpha = real("alpha", alpha, 0.0, open_low=True)
     c = real("c", c, 0.0, open_low=True)
@@ -96,6 +102,12 @@ def linear_covariance(alpha: float, k: int = 1, time: float = math.inf) -> NDArr
     ------
     ParameterError
         If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_diffusions import linear_covariance
+    >>> linear_covariance(1.0).round(6).tolist()
+    [[0.666667, 0.333333], [0.333333, 0.333333]]
     """
     from scipy.linalg import expm
 
@@ -192,6 +204,13 @@ def paths(
     ----------
     .. [1] S. Asmussen, P. Glynn and J. Pitman, "Discretization error in simulation of
        one-dimensional reflecting Brownian motion", Annals of Applied Probability 5 (1995) 875.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_diffusions import Reflected, paths
+    >>> found = paths(Reflected(1.0), [1.0, 2.0], seed=1, replicas=10)
+    >>> found.shape, bool(found[:, :, 0].max() <= 1.0)
+    ((10, 2, 2), True)
     """
     times = np.atleast_1d(np.asarray(times, dtype=np.float64))
     if times.ndim != 1 or len(times) == 0 or not np.all(np.isfinite(times)):

@@ -79,6 +79,13 @@ def stationary_moments(overflow: Overflow, spacing: float = 0.1) -> Moments:
     ------
     ParameterError
         If a parameter is out of range, or the barrier leaves Z_2 without a bound.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_diffusions import Linear
+    >>> from supermarket.theory.growing_stationary import stationary_moments
+    >>> stationary_moments(Linear(2.0))
+    Moments(mean_1=0.0, mean_2=0.0, variance_1=0.5, covariance=0.5, variance_2=1.0)
     """
     if isinstance(overflow, Linear):
         total = 2 + real("alpha", overflow.alpha, 0.0, open_low=True)
@@ -172,6 +179,12 @@ def waiting_share(n: int, d: int, lam: float, *, replacement: bool = True) -> fl
     ------
     ParameterError
         If a parameter is out of range, or the barrier is so low that most queues have two jobs.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_stationary import waiting_share
+    >>> round(waiting_share(10**4, 500, 0.98), 3)
+    0.004
     """
     soft = soft_barrier(n, d, lam, replacement=replacement)
     two = centre = near_equilibrium(n, d, lam, 2, replacement=replacement)[2]

@@ -230,6 +230,12 @@ def in_good_set(counts: ArrayLike, d: int, lam: float, eps: float) -> NDArray[np
     ------
     ParameterError
         As in `smallest_eps`, or if eps is not in (0, 1/10].
+
+    Examples
+    --------
+    >>> from supermarket.theory.near_saturation import in_good_set
+    >>> bool(in_good_set([10**6, 0.9 * 10**6, 0], 10, 0.9, 0.1))
+    True
     """
     eps = real("eps", eps, 0.0, LARGEST_EPS, open_low=True)
     return smallest_eps(counts, d, lam) <= eps

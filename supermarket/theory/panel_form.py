@@ -16,7 +16,7 @@ from numba import njit
 from numpy.polynomial import legendre
 
 from supermarket.service import ServiceLaw
-from supermarket.theory.level_equation import climb, first_levels, too_deep
+from supermarket.theory.level_equation import climb, first_levels
 from supermarket.validation import ParameterError
 
 SIZE = 16  # coefficients a panel
@@ -25,7 +25,8 @@ _NARROW = 1e-7  # a panel as narrow as this, relative to its right end, stays
 _MARGIN = 45.0  # what the ages beyond the last panel add is below exp(-45) = 3e-20
 _FAR = 80.0
 LONGEST = 600.0  # logarithm of the largest age that is not kept in logarithms
-_MOST_PANELS = 400_000  # 50 MB an array
+_MOST_PANELS = 30_000  # some seconds a level
+_DEEPEST = 1e13  # minus log P_k; beyond, a rounding of the logarithm is felt in the densities
 
 
 def by_panels(
@@ -52,20 +53,26 @@ def by_panels(
     """
     # Panels for the ages that matter at levels with log P_k > -depth; where the tail goes deeper,
     # again. A law that ends somewhere needs no such limit.
-    depth, k, log_tail = 10.0 if service.end == np.inf else 1e300, 1, np.log([1.0, lam])
+    bounded = service.end < np.inf
+    depth, sure, log_sure = _DEEPEST if bounded else 10.0, 1, np.log(lam)
     while True:
-        log_edges = _edges(service, d, lam, levels, depth)
-        if log_edges.size > _MOST_PANELS or too_deep(log_tail[k], d):
-            raise ParameterError(
-                f"log P_{k} = {log_tail[k]:.4g}, and the next level is out of reach of the panels "
-                f"of ages: choose levels <= {k}."
+        log_edges, below = _edges(service, d, lam, levels, depth), -depth
+        if log_edges.size <= _MOST_PANELS:
+            log_tail, log_rates, log_edges, k = with_panels(
+                service, d, lam, levels, log_edges, SIZE, -depth
             )
-        log_tail, log_rates, log_edges, k = with_panels(
-            service, d, lam, levels, log_edges, SIZE, -depth
-        )
-        if k == levels and log_tail[k] >= -depth:
-            return log_tail, log_rates, log_edges
-        depth = 2 * max(depth, -log_tail[k])
+            below = log_tail[k]
+            if k == levels and (bounded or below >= -depth):
+                return log_tail, log_rates, log_edges
+        if log_edges.size <= _MOST_PANELS:
+            sure = k - 1 if below < -depth else k
+            log_sure = log_tail[sure]
+        if log_edges.size > _MOST_PANELS or below < -_DEEPEST:
+            raise ParameterError(
+                f"log P_{sure} = {log_sure:.4g}, and the next level is out of reach of the panels "
+                f"of ages: choose levels <= {sure}."
+            )
+        depth = 2 * max(depth, -below)
 
 
 def with_panels(
@@ -83,12 +90,12 @@ def with_panels(
     while True:
         work, log_work = _work(service, log_edges, size)
         rough = _ends(work * (2 * np.arange(size) + 1)) > _UNRESOLVED
-        if not (halve and np.any(rough & _wide(log_edges))):
+        if not (halve and np.any(rough & _wide(log_edges))) or log_edges.size > _MOST_PANELS:
             break
         log_edges = _halved(log_edges, rough & _wide(log_edges))
     flow, log_flow = np.zeros_like(work), np.full(work.shape[0], -np.inf)
     k = 1
-    while k < levels and log_tail[k] >= least_tail:
+    while k < levels and log_tail[k] >= least_tail and log_edges.size <= _MOST_PANELS:
         state = _state(flow, log_flow, work, log_work, log_edges, _UNRESOLVED if halve else np.inf)
         before = k
         k = climb(

@@ -92,6 +92,14 @@ def best_utility(pools: ServerPools, rho: ArrayLike) -> NDArray[np.float64]:
     """Return U^*(rho), concave and piecewise linear, for an array of rho in [0, pools.levels].
 
     No policy has a larger mean utility a pool, whatever n is.
+
+    Examples
+    --------
+    >>> from supermarket import server_pools
+    >>> from supermarket.theory.utility import best_utility
+    >>> pools = server_pools([0.5, 0.5], [[4, 2], [3, 1]], levels=2)
+    >>> best_utility(pools, [0.5, 0.75, 1.0]).tolist()
+    [2.0, 2.75, 3.5]
     """
     classes, levels = pools.order
     widths = pools.alpha[classes]
@@ -159,6 +167,14 @@ def fluid_limit(
     ------
     ParameterError
         If rho is out of range, the times do not increase, or `start` is not such an assignment.
+
+    Examples
+    --------
+    >>> from supermarket import server_pools
+    >>> from supermarket.theory.utility import fluid_limit
+    >>> pools = server_pools([0.5, 0.5], [[4, 2], [3, 1]], levels=2)
+    >>> fluid_limit(pools, 0.75, [20.0]).round(4).tolist()
+    [[[0.5, 0.0], [0.25, 0.0]]]
     """
     rho = _tasks(pools, rho)
     start = np.zeros_like(pools.marginals) if start is None else np.asarray(start, np.float64)
@@ -310,7 +326,14 @@ def mean_holes(
 
 
 def holes_bound(rho: float) -> float:
-    """Return sqrt(rho / (2 pi)), which E h exceeds: the share of `unavoidable_deficit` in it."""
+    """Return sqrt(rho / (2 pi)), which E h exceeds: the share of `unavoidable_deficit` in it.
+
+    Examples
+    --------
+    >>> from supermarket.theory.utility import holes_bound
+    >>> round(holes_bound(10.0), 4)
+    1.2616
+    """
     return math.sqrt(positive("rho", rho) / (2 * math.pi))
 
 

@@ -1,0 +1,107 @@
+"""An executed notebook as one HTML page, which opens from a folder without a network.
+
+The book's own pages are built by Sphinx; this one needs nothing but a Markdown parser.
+"""
+
+import re
+import shutil
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from markdown_it import MarkdownIt
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+
+_STYLE = """
+body { font: 17px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem;
+  color: #222; background: white; }
+img { max-width: 100%; } .wide { overflow-x: auto; }
+pre { overflow-x: auto; font-size: 14px; background: #f5f5f5; padding: .5rem; }
+table { border-collapse: collapse; font-size: 15px; }
+td, th { padding: .2rem .6rem; text-align: left; border-bottom: 1px solid #ddd; }
+.theorem { border-left: 4px solid #0072B2; background: #f2f7fb; padding: .1rem 1rem; }
+figcaption, .provenance { font-size: 14px; color: #555; }
+summary { color: #555; cursor: pointer; }
+"""
+_DIRECTIVE = re.compile(
+    r"^```\{prf:(\w+)\} *([^\n]*)\n(?::[^\n]*\n)*(.*?)^```$", re.MULTILINE | re.DOTALL
+)
+_ROLE = re.compile(r"\{[\w:]+\}`([^`]+)`")
+
+
+def page(content: dict[str, Any], title: str, folder: Path) -> str:
+    """Return the page of an executed notebook.
+
+    Parameters
+    ----------
+    content : dict
+        The notebook.
+    title : str
+        Of the page.
+    folder : Path
+        Where MathJax is put as ``mathjax.js``, if the book's copy of it is installed; without it
+        formulas show as TeX.
+    """
+    markdown = MarkdownIt("commonmark").enable("table")
+    dollarmath_plugin(markdown, renderer=_formula, double_inline=True)
+    body = "\n".join(_cell(cell, markdown) for cell in content["cells"])
+    script = '<script src="mathjax.js"></script>' if _copy_mathjax(folder) else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title><style>{_STYLE}</style>{script}</head>\n"
+        f"<body>\n{body}\n</body></html>\n"
+    )
+
+
+def _cell(cell: dict[str, Any], markdown: MarkdownIt) -> str:
+    source = "".join(cell["source"])
+    if cell["cell_type"] != "code":
+        return _text(source, markdown)
+    if {"parameters", "injected-parameters"} & set(cell["metadata"].get("tags", [])):
+        return ""  # a table of them follows
+    code = f"<details><summary>Code</summary><pre>{escape(source)}</pre></details>"
+    shown = [_output(output, cell["metadata"].get("mystnb", {})) for output in cell["outputs"]]
+    return "\n".join([code, *shown])
+
+
+def _text(source: str, markdown: MarkdownIt) -> str:
+    """Return Markdown as HTML, a theorem in a box, a citation or reference as its key."""
+    box = _DIRECTIVE.search(source)
+    if box:
+        kind, name, statement = box.groups()
+        head = f"<p><strong>{escape(kind.capitalize())}: {escape(name)}</strong></p>"
+        inside = f'<div class="theorem">{head}{_text(statement, markdown)}</div>'
+        before, after = source[: box.start()], source[box.end() :]
+        return _text(before, markdown) + inside + _text(after, markdown)
+    return markdown.render(_ROLE.sub(r"[\1]", source))
+
+
+def _output(output: dict[str, Any], shown: dict[str, Any]) -> str:
+    data = output.get("data", {})
+    if "image/png" in data:
+        image = "".join(data["image/png"]).replace("\n", "")
+        text = escape(shown.get("image", {}).get("alt", "A figure"))
+        caption = escape(shown.get("figure", {}).get("caption", ""))
+        return (
+            f'<figure><img alt="{text}" src="data:image/png;base64,{image}">'
+            f"<figcaption>{caption}</figcaption></figure>"
+        )
+    if "text/html" in data:
+        return "".join(data["text/html"])
+    return f"<pre>{escape(''.join(data.get('text/plain', output.get('text', ''))))}</pre>"
+
+
+def _formula(text: str, options: dict[str, Any]) -> str:
+    left, right = (r"\[", r"\]") if options.get("display_mode") else (r"\(", r"\)")
+    return escape(f"{left}{text}{right}")
+
+
+def _copy_mathjax(folder: Path) -> bool:
+    spec = find_spec("sphinx-mathjax-offline")
+    if spec is None or spec.origin is None:
+        return False
+    script = Path(spec.origin).parent / "static" / "mathjax" / "tex-svg-full.js"  # no fonts beside
+    shutil.copyfile(script, folder / "mathjax.js")
+    return True

@@ -1,0 +1,93 @@
+"""The rows of a point of a sweep, and the Parquet file that holds them whole or not at all."""
+
+import json
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from supermarket.lab import points
+from supermarket.lab.catalogue import Notebook
+from supermarket.lab.grids import Point
+from supermarket.lab.schedulers import Died
+
+_TYPES = {"int": pa.int64(), "float": pa.float64(), "str": pa.string(), "list": pa.string()}
+_VERDICT = {
+    "claim": pa.string(), "source": pa.string(), "at": pa.string(), "predicted": pa.float64(),
+    "measured": pa.float64(), "low": pa.float64(), "high": pa.float64(),
+    "effective": pa.float64(), "holds": pa.bool_(), "error": pa.string(),
+}  # fmt: skip
+_ORDER = {"experiment": pa.string(), "point": pa.int64(), "replica": pa.int64()}
+# What no parameter may be called.
+COLUMNS = {*_ORDER, *_VERDICT, *points.made()}
+
+
+def table_of(notebook: Notebook, point: Point, outcome: Any) -> pa.Table:
+    """Return the rows of a point: one for each verdict, or a single one with its error."""
+    if isinstance(outcome, Died):
+        outcome = {"verdicts": [], "parameters": {}, "error": str(outcome), "made": points.made()}
+    given = {name: p.default for name, p in notebook.parameters.items()} | point.values
+    given.pop("threads", None)  # says nothing about the result
+    given = {
+        name: json.dumps(value) if isinstance(value, list) else value
+        for name, value in given.items()
+    }
+    order = {"experiment": notebook.name, "point": point.number, "replica": point.replica}
+    verdicts = outcome["verdicts"] or [{"parameters": {}}]
+    rows = []
+    for verdict in verdicts:
+        tracked = outcome["parameters"]
+        at = {k: v for k, v in verdict["parameters"].items() if tracked.get(k, tracked) != v}
+        rest = {"at": json.dumps(at), "error": outcome["error"], **outcome["made"]}
+        rows.append({**order, **given, **verdict, **rest})
+    types = {name: _TYPES[notebook.parameters[name].type] for name in given}
+    versions = dict.fromkeys(outcome["made"], pa.string())
+    return pa.Table.from_pylist(rows, pa.schema({**_ORDER, **types, **_VERDICT, **versions}))
+
+
+def failed(table: pa.Table) -> bool:
+    """Tell whether a point ended with an error."""
+    return table["error"].null_count < len(table)
+
+
+def _digest(table: pa.Table, key: str) -> bytes:
+    text = json.dumps([key, table.schema.names, table.to_pylist()])
+    return sha256(text.encode()).hexdigest().encode()
+
+
+def keep(path: Path, table: pa.Table, key: str) -> None:
+    """Write the rows of the point with this key."""
+    buffer = pa.BufferOutputStream()
+    pq.write_table(table.replace_schema_metadata({"rows": _digest(table, key)}), buffer)
+    write(path, buffer.getvalue().to_pybytes())
+
+
+def read(path: Path, key: str) -> pa.Table | None:
+    """Return the rows of a finished point, None if there are none or the file is damaged."""
+    try:
+        table = pq.read_table(pa.BufferReader(path.read_bytes()))
+        whole = (table.schema.metadata or {}).get(b"rows") == _digest(table, key)
+    except (OSError, ValueError, pa.ArrowException):
+        return None
+    return table.replace_schema_metadata() if whole else None
+
+
+def write(path: Path, content: bytes) -> None:
+    """Write a file so that it is there whole, even after a power cut, or not at all."""
+    half = path.with_name(f"{path.name}.part")
+    try:
+        with half.open("wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        half.replace(path)
+    finally:
+        half.unlink(missing_ok=True)
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

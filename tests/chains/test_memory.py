@@ -1,0 +1,363 @@
+"""The chain with memory against its definition, exact laws, its labelled twin and the limit.
+
+Statistical tests are z-tests on batch means or replicas. Each states its false-alarm rate: the
+threshold Z = 5.5 gives 4e-8 a comparison for a normal estimate, and with Student's t on 64 batches
+below 1e-6. The seeds are fixed.
+"""
+
+import itertools
+import math
+from collections import Counter
+from functools import cache, partial
+
+import numpy as np
+import pytest
+from numba import njit
+from oracles import JIT, Uniforms
+
+from supermarket import ParameterError
+from supermarket.chains import memory, occupancy
+from supermarket.chains.measure import with_room
+from supermarket.chains.memory import Memory, simulate_memory
+from supermarket.theory.memory import log_memory_fixed_point, memory_trajectory
+
+Z = 5.5
+SPAN = 1.0 if JIT else 0.01
+scan = partial(simulate_memory, engine="scan")
+table = partial(simulate_memory, engine="table")
+
+
+def plain(kernel):
+    return getattr(kernel, "py_func", kernel)
+
+
+def outcomes(lengths, remembered, d, lam, last=False):
+    """Yield the chance of each event, the lengths and the remembered queue after it.
+
+    Queues have labels, and every ordered list of d fresh queues is tried. Of several shortest
+    queues the first that was looked at is joined or remembered, or, if asked, the last.
+    """
+    n = len(lengths)
+    for fresh in itertools.product(range(n), repeat=d):
+        seen = [remembered, *fresh]
+        seen = seen[::-1] if last else seen
+        after = list(lengths)
+        after[min(seen, key=lambda q: lengths[q])] += 1
+        yield lam / (1 + lam) / n**d, after, min(seen, key=lambda q: after[q])
+    for q in range(n):
+        after = list(lengths)
+        after[q] = max(after[q] - 1, 0)
+        yield 1 / (1 + lam) / n, after, remembered
+
+
+def next_states(state, d, lam, last=False):
+    """Return the law after one event from (remembered length, the other lengths sorted)."""
+    law = Counter()
+    for chance, after, kept in outcomes([state[0], *state[1]], 0, d, lam, last):
+        others = sorted(after[:kept] + after[kept + 1 :])
+        law[after[kept], tuple(others)] += chance
+    return law
+
+
+def all_states(n, longest):
+    others = list(itertools.combinations_with_replacement(range(longest + 1), n - 1))
+    return list(itertools.product(range(longest + 1), others))
+
+
+def counts_of(state, room):
+    """Return the counts of a state, with `room` levels."""
+    return np.array([sum(x >= i for x in (state[0], *state[1])) for i in range(room)])
+
+
+@cache
+def exact(n, d, lam, longest):
+    """Return states and their stationary law; an arrival that would exceed `longest` is lost."""
+    states = all_states(n, longest)
+    index = {state: row for row, state in enumerate(states)}
+    matrix = np.zeros((len(states), len(states)))
+    for state, row in index.items():
+        for after, chance in next_states(state, d, lam).items():
+            matrix[row, index.get(after, row)] += chance
+    system = matrix.T - np.eye(len(states))
+    system[0] = 1.0
+    return states, np.linalg.solve(system, np.eye(len(states))[0])
+
+
+SMALL = [(1, 1), (2, 1), (2, 2), (2, 3), (3, 1), (3, 2), (3, 3), (4, 2)]
+
+
+@pytest.mark.parametrize(("n", "d"), SMALL)
+def test_ties_do_not_matter(n, d):
+    for state in all_states(n, 3):
+        first, last = (next_states(state, d, 0.8, last) for last in (False, True))
+        assert first.keys() == last.keys()
+        assert all(first[key] == pytest.approx(last[key], rel=1e-12) for key in first)
+
+
+@pytest.mark.parametrize(("n", "d"), SMALL)
+def test_every_transition_has_its_exact_probability(n, d):
+    """Over a fine grid of uniforms every state's next states come out in the exact shares."""
+    lam, longest, grid = 0.8, 3, 500
+    uniforms = (np.arange(grid) + 0.5) / grid
+    for state in all_states(n, longest):
+        predicted, seen = Counter(), Counter()
+        for after, chance in next_states(state, d, lam).items():
+            predicted[after[0], tuple(counts_of(after, 7))] += chance
+        for uniform in uniforms:
+            s, m = counts_of(state, 7), np.array([state[0]])
+            plain(memory._scan)(Uniforms([uniform]), s, m, d, lam, 1, s * 0, s * 0)
+            seen[int(m[0]), tuple(s)] += 1 / grid
+        # Boundaries between outcomes: two a level for arrivals, one for departures, one remembered.
+        for key in predicted.keys() | seen.keys():
+            assert abs(predicted[key] - seen[key]) <= (n + 2) / grid
+
+
+def z_scores(batches, expected):
+    mean = batches.mean(axis=0)
+    error = batches.std(axis=0, ddof=1) / math.sqrt(len(batches))
+    return (mean - expected) / np.maximum(error, 1e-12)
+
+
+@pytest.mark.parametrize(("n", "d"), [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3)])
+@pytest.mark.parametrize("engine", [scan, table])
+def test_stationary_law_of_small_systems(engine, n, d):
+    """Power: a bias of 1 % in any level's share is some 8 standard errors of the scan here.
+
+    The table, slow at such n, has fewer events: its path is also compared with that of the scan.
+    """
+    lam, longest = 0.5, {2: 16, 3: 9}[n]
+    states, law = exact(n, d, lam, longest)
+    profile = law @ np.array([counts_of(state, longest + 2) for state in states]) / n
+    horizon = 1e6 * SPAN if engine is scan else 5e4 if JIT else 1e3
+    tops = np.bincount([max(state[0], *state[1]) for state in states], law)
+    run = engine(n, d, lam, horizon=horizon, seed=n + 10 * d)
+    for batches, expected, enough in (
+        (run.batch_profiles, profile, 2000 / n),
+        (run.batch_max_queue, tops, 2000),
+    ):
+        seen = np.flatnonzero(expected * run.horizon > enough)
+        # Too short a run gives no error to rely on: there its path alone is compared.
+        assert run.horizon <= 1e3 or np.abs(z_scores(batches[:, seen], expected[seen])).max() < Z
+
+
+@pytest.mark.parametrize("tabled", [False, True])
+def test_stationary_law_of_the_remembered_length(tabled):
+    """Sampled every 20 events over 60 stretches. At |z| < 5.5, below 1e-6 false alarms each."""
+    n, d, lam, stretches = 3, 2, 0.5, 60
+    states, law = exact(n, d, lam, 9)
+    expected = np.bincount([state[0] for state in states], law)[:4]
+    rng = np.random.default_rng(2)
+    chain = Memory(with_room(np.array([n])), d, lam, tabled, rng)
+    seen = np.zeros((stretches, 4))
+    each = 800 if JIT else 20
+    for stretch in seen:
+        for _ in range(each):
+            chain.advance(20, chain.counts * 0, chain.counts * 0)
+            stretch[min(chain.remembered[0], 3)] += 1 / each
+    expected[3] = 1 - expected[:3].sum()
+    assert np.abs(z_scores(seen, expected)).max() < Z
+
+
+def test_without_memory_it_is_the_plain_chain():
+    """A remembered queue longer than all is never used: then the same uniforms, the same path."""
+    for n, d in ((3, 1), (50, 2), (1000, 3)):
+        uniforms = np.random.default_rng(n).random(2000)
+        s = with_room(occupancy.fixed_point_counts(n, d, 0.6, True))
+        twin = s.copy()
+        for uniform in uniforms:
+            forgotten = np.array([len(s) - 2])
+            one = (d, 0.6, 1, s * 0, s * 0)
+            plain(memory._scan)(Uniforms([uniform]), s, forgotten, *one)
+            one = (d, 0.6, True, 1, s * 0, s * 0)
+            plain(occupancy._scan)(Uniforms([uniform]), twin, *one)
+            np.testing.assert_array_equal(s, twin)
+
+
+@njit(nogil=True)
+def labelled(rng, x, remembered, d, lam, events):
+    """The definition, queue by queue."""
+    n = len(x)
+    for _ in range(events):
+        if rng.random() < lam / (1 + lam):
+            seen = np.empty(d + 1, dtype=np.int64)
+            seen[0] = remembered
+            for j in range(1, d + 1):
+                seen[j] = int(rng.random() * n)
+            x[seen[np.argmin(x[seen])]] += 1
+            remembered = seen[np.argmin(x[seen])]
+        else:
+            q = int(rng.random() * n)
+            x[q] = max(x[q] - 1, 0)
+    return remembered
+
+
+@pytest.mark.parametrize(("n", "d"), [(100, 1), (1000, 2), (1000, 4)])
+@pytest.mark.parametrize("tabled", [False, True])
+def test_the_labelled_twin_agrees_at_a_thousand_queues(tabled, n, d):
+    """Counts and remembered length after some events from empty: means of 400 replicas each."""
+    lam, replicas, stretches = 0.9, 400 if JIT else 4, (n, n, 4 * n)
+    samples = np.zeros((2, replicas, len(stretches), 7))
+    for replica in range(replicas):
+        rng = np.random.default_rng(replica)
+        chain = Memory(with_room(np.array([n])), d, lam, tabled, rng)
+        x, kept = np.zeros(n, dtype=np.int64), 0
+        for stretch, events in enumerate(stretches):
+            assert chain.advance(events, chain.counts * 0, chain.counts * 0) == events
+            kept = labelled(rng, x, kept, d, lam, events)
+            samples[0, replica, stretch] = [*chain.counts[1:7], chain.remembered[0]]
+            samples[1, replica, stretch] = [*[(x >= i).sum() for i in range(1, 7)], x[kept]]
+    a, b = samples
+    error = np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / replicas)
+    difference = np.abs(a.mean(axis=0) - b.mean(axis=0))
+    # A handful of replicas gives no error to rely on: there only gross mistakes are seen.
+    assert np.all(difference <= Z * error + (1e-2 if JIT else n / 20 + 1))
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "lam"), [(30, 2, 0.9), (500, 3, 0.7), (10**4, 1, 0.95), (10**6, 2, 0.8)]
+)
+def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam):
+    """Wherever the counts stand in their bands, both ends of a certain bin give its entry."""
+    rng = np.random.default_rng(1)
+    s = with_room(memory._fixed_point_counts(n, d, lam))
+    top, arrival = int(np.flatnonzero(s)[-1]), lam / (1 + lam)
+    low, high = s * 0, s * 0
+    low[0] = high[0] = n
+    bins = 2 ** occupancy._bands(s, n, top, d, arrival, True, low, high)
+    table = np.empty(bins, dtype=np.uint64)
+    base = memory._likely(s, n, d, top)
+    memory._make_table(table, base, low, high, n, top, d, arrival)
+    for lane, m in enumerate(range(base, min(base + 6, top + 1))):
+        row = table >> np.uint64(10 * lane)
+        certain = np.flatnonzero(row & np.uint64(1) == 0)
+        assert len(certain) > {30: 0, 500: 0.1}.get(n, 0.8) * bins
+        sparse = 1 if JIT else max(1, bins // 100)
+        for corner in range(8):
+            state = s.copy()
+            for i in range(1, top + 1):
+                anywhere = rng.integers(low[i], high[i] + 1)
+                state[i] = (low[i], high[i], anywhere)[corner if corner < 2 else rng.integers(3)]
+            state[1 : top + 1] = np.minimum.accumulate(state[1 : top + 1])
+            if state[m] == state[m + 1]:  # no queue of this length could be remembered
+                continue
+            rule = (m, state, np.zeros(len(s)), top, d, arrival)
+            for wanted in certain[::sparse]:
+                for uniform in (wanted / bins, (wanted + 1 - 1e-9) / bins):
+                    event, after = memory._outcome(uniform, *rule)
+                    assert event == int(row[wanted]) >> 4 & 63
+                    assert after == base + (int(row[wanted]) >> 1 & 7)
+
+
+@pytest.mark.parametrize(
+    ("n", "d", "lam"), [(1, 1, 0.5), (5, 2, 0.9), (300, 2, 0.9), (10**6, 1, 0.97), (10**6, 9, 0.99)]
+)
+def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, monkeypatch):
+    """With 2**14 bins and the same uniforms, those that the bins leave open drawn as 1/3."""
+    steps = 10_000 if JIT else 500
+    bits = np.random.default_rng(5).integers(0, 2**16, size=steps, dtype=np.uint16)
+    bands = occupancy._bands
+
+    def fine_bands(*arguments):
+        bands(*arguments)
+        return 14
+
+    monkeypatch.setattr(memory, "_bands", fine_bands)
+    s = with_room(memory._fixed_point_counts(n, d, lam))
+    m = np.array([int(np.flatnonzero(np.diff(s))[0])])
+    twin, m_twin, sums, sums_twin = s.copy(), m.copy(), [s * 0, s * 0], [s * 0, s * 0]
+    done = plain(memory._look_up)(bits, Uniforms([1 / 3] * steps), s, m, d, lam, *sums)
+    uniforms = Uniforms(((bits >> 2) + 1 / 3) / 2**14)
+    plain(memory._scan)(uniforms, twin, m_twin, d, lam, done, *sums_twin)
+    np.testing.assert_array_equal(s, twin)
+    assert m == m_twin
+    np.testing.assert_array_equal(sums, sums_twin)
+
+
+@pytest.mark.parametrize("tabled", [False, True])
+def test_time_averages_are_those_of_the_path(tabled):
+    """Runs of 1, 2, ... events with the same stream are one path; its plain sums are the truth."""
+    start, steps = with_room(np.array([40, 30, 12, 2, 0])), 200
+    total, tops, s = start * 0, start * 0, start
+    for done in range(1, steps + 1):
+        total += s
+        tops[np.flatnonzero(s)[-1]] += 1
+        chain = Memory(start.copy(), 2, 0.9, tabled, np.random.default_rng(4))
+        moved, at_top = start * 0, start * 0
+        if tabled:  # the bits of a longer run are drawn before what the bins leave open
+            bits = np.random.default_rng(3).integers(0, 2**16, size=steps, dtype=np.uint16)[:done]
+            state = (chain.rng, chain.counts, chain.remembered, 2, 0.9)
+            assert memory._look_up(bits, *state, moved, at_top) == done
+        else:
+            assert chain.advance(done, moved, at_top) == done
+        s = chain.counts
+        np.testing.assert_array_equal(s * done - moved, total)
+        np.testing.assert_array_equal(at_top, tops)
+    assert len(np.flatnonzero(tops)) > 1
+
+
+@pytest.mark.parametrize(("d", "lam"), [(1, 0.7), (2, 0.8), (3, 0.7)])
+def test_many_queues_follow_the_averaged_limit(d, lam):
+    """Shares in equilibrium, within intervals of confidence 1 - 1e-7; and the way from empty."""
+    n = 10**5 if JIT else 10**4
+    run = simulate_memory(n, d, lam, horizon=600.0 if JIT else 0.5, seed=d, engine="table")
+    shares = np.exp(log_memory_fixed_point(lam, d, 6))
+    seen = np.flatnonzero(shares * n > 100)[1:]
+    interval = run.profile_interval(1 - 1e-7)
+    if JIT:
+        assert np.all(interval.low[seen] <= shares[seen])
+        assert np.all(shares[seen] <= interval.high[seen])
+    assert np.abs(run.profile[seen] - shares[seen]).max() < (2e-3 if JIT else 0.05)
+    n = 10**6 if JIT else 10**4
+    times = [0.5, 1.0, 2.0]
+    run = simulate_memory(
+        n, d, lam, horizon=2.0, seed=1, warmup=0, start="empty", times=times, batches=2,
+    )  # fmt: skip
+    path = memory_trajectory(lam, d, times)[:, :5]
+    # A share is a mean over n queues: its error is below 1 / sqrt(n), and the bound 6 times that.
+    assert np.abs(run.path[:, :5] / n - path).max() < 6 / math.sqrt(n)
+
+
+def test_a_billion_queues():
+    run = simulate_memory(10**9, 1, 0.8, horizon=1e-4, seed=1)
+    assert run.chain == "memory, table"
+    shares = np.exp(log_memory_fixed_point(0.8, 1, 6))
+    np.testing.assert_allclose(run.profile[:7], shares, rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["scan", "table"])
+def test_many_levels_find_room(engine):
+    tall = np.append(np.ones(90), 0)
+    run = simulate_memory(3, 1, 0.9, horizon=2, seed=1, warmup=0, start=tall, engine=engine)
+    assert max(run.max_queue) >= 89
+    one = simulate_memory(1, 1, 0.97, horizon=4000 * SPAN + 50, seed=1, engine=engine)
+    assert one.profile[-1] == 0
+
+
+def test_seed_and_parameters_fix_the_result():
+    first, again, other = (
+        simulate_memory(50, 2, 0.8, horizon=50, seed=seed, times=[1, 3]) for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(first.path, again.path)
+    np.testing.assert_array_equal(first.batch_profiles, again.batch_profiles)
+    assert not np.array_equal(first.batch_profiles, other.batch_profiles)
+    assert simulate_memory(50, 2, 0.8, horizon=50, seed=1, dry_run=True) is None
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"lam": 1.2}, "lam = 1.2 is out of range: choose 0 < lam < 1"),
+        ({"d": 0}, "d = 0 is out of range"),
+        ({"n": "1e6"}, "n = '1e6' is text.*n = 1000000"),
+        ({"n": 2**60}, "n = 1152921504606846976 is out of range"),
+        ({"horizon": 1e12}, "about 1.6e.13 events .* hours.*max_hours="),
+        ({"start": "emtpy"}, "start = 'emtpy' is not known.*did you mean empty"),
+        ({"start": [1, 0.2, 0.3]}, "start must be a profile"),
+        ({"engine": "batches"}, "engine = 'batches' is not known"),
+    ],
+)
+def test_bad_input_gets_one_sentence(change, words):
+    good = {"n": 10, "d": 2, "lam": 0.5, "horizon": 10, "seed": 1}
+    with pytest.raises(ParameterError, match=words) as caught:
+        simulate_memory(**good | change)
+    assert "\n" not in str(caught.value)
