@@ -130,9 +130,9 @@ def read_sweep(out: str | Path) -> pd.DataFrame:
     Examples
     --------
     >>> from supermarket import read_sweep
-    >>> read_sweep("nowhere")
+    >>> read_sweep("none")
     Traceback (most recent call last):
-    supermarket.validation.ParameterError: nowhere is not the folder of a sweep: it has no sweep.json.
+    supermarket.validation.ParameterError: none is not the folder of a sweep: it has no sweep.json.
     """
     out = Path(out)
     plan(out)

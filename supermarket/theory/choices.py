@@ -43,13 +43,16 @@ def deepest(service: ServiceLaw, d: int, lam: float, levels: int) -> CavityEquil
     mixture = isinstance(service, ServiceLaw) and service.is_mixture
     arithmetic = "linear" if mixture else "auto"
     enough = cavity(service, d, lam, 1, arithmetic=arithmetic)
+    doubled = True
     while enough.levels < levels and enough.tail[-1] > _LEAST:
         # Step by step at first: a doubly exponential tail leaves float64 within a level or two.
-        step = enough.levels + 1 if enough.levels < 12 else enough.levels * 2
+        step = enough.levels * 2 if doubled and enough.levels >= 12 else enough.levels + 1
         try:
             enough = cavity(service, d, lam, min(step, levels), arithmetic=arithmetic)
         except ParameterError:
-            break
+            if not mixture or step == enough.levels + 1:  # panels and phases take long to refuse
+                break
+            doubled = False
     return enough
 
 
