@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from oracles import shown
 from scipy import stats
 
 from supermarket.service import (
@@ -48,7 +49,7 @@ PAIRS = [(law, ServiceLaw.from_survival(function)) for law, function in KNOWN] +
 ]
 
 
-@pytest.mark.parametrize(("law", "given"), PAIRS, ids=str)
+@pytest.mark.parametrize(("law", "given"), PAIRS, ids=shown)
 def test_a_known_law_given_by_its_survival_function(law, given):
     s = np.append(0.0, np.logspace(-6, 4, 300))
     assert given.mean == pytest.approx(1, rel=1e-13)

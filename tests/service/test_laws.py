@@ -3,6 +3,7 @@ import math
 
 import numpy as np
 import pytest
+from oracles import shown
 from scipy import stats
 from scipy.integrate import quad
 from scipy.linalg import expm
@@ -160,7 +161,7 @@ def test_against_600_digits(law, s, log_survival, log_work):
             assert found == pytest.approx(math.exp(log_value), rel=tolerance)
 
 
-@pytest.mark.parametrize(("law", "twin"), TWINS, ids=str)
+@pytest.mark.parametrize(("law", "twin"), TWINS, ids=shown)
 def test_against_scipy(law, twin):
     s = np.append(0.0, np.logspace(-4, 3, 60))
     if twin is None:
@@ -179,7 +180,7 @@ def test_against_scipy(law, twin):
     assert [law.moment(k) for k in range(4)] == pytest.approx(moments, rel=1e-9)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", LAWS, ids=shown)
 def test_the_integrated_tail_is_the_integral_of_the_tail(law):
     assert law.integrated_tail(0.0) == pytest.approx(law.mean, rel=1e-14)
     edges = [0.0, *law.mean * np.array([0.01, 0.1, 0.4, 1, 1.6, 2.5, 4, 8, 15, 30, 100, 1000])]
@@ -190,7 +191,7 @@ def test_the_integrated_tail_is_the_integral_of_the_tail(law):
         assert difference == pytest.approx(work, rel=1e-9, abs=1e-15 * law.mean)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", LAWS, ids=shown)
 def test_logarithms_agree_with_the_functions_and_go_further(law):
     log_s = np.linspace(-30, 12, 200)
     log_s = log_s[np.exp(log_s) < law.end * (1 - 1e-9)]
@@ -212,7 +213,7 @@ def test_logarithms_agree_with_the_functions_and_go_further(law):
             assert plain(law.end * (1 - 1e-12)) > 0
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", LAWS, ids=shown)
 def test_moments_and_transform(law):
     assert law.moment(0) == 1
     assert law.moment(1) == pytest.approx(law.mean, rel=1e-13)
@@ -232,7 +233,7 @@ def test_moments_and_transform(law):
         assert value == pytest.approx(1 - x * math.fsum(pieces), abs=1e-10)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", LAWS, ids=shown)
 def test_the_inverse_is_the_smallest_s(law):
     p = np.array([[1.0, 1 - 1e-9, 0.9], [0.5, 0.1, 1e-3], [1e-9, 1e-12, 1e-15]])
     s = law.inverse_survival(p)
@@ -243,7 +244,7 @@ def test_the_inverse_is_the_smallest_s(law):
     assert np.all(before >= p * (1 - 1e-9))
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", LAWS, ids=shown)
 def test_samples_have_the_law(law):
     """Kolmogorov-Smirnov: a right sampler fails with probability 2 exp(-2 * 2.7**2) = 1e-6 each."""
     size = (1000, 100)
@@ -262,7 +263,7 @@ def test_samples_have_the_law(law):
     assert law.sample(np.random.default_rng(7), 3).shape == (3,)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=str)
+@pytest.mark.parametrize("law", LAWS, ids=shown)
 def test_scaling(law):
     twice = law.scaled(2 * law.mean)
     assert twice.mean == 2 * law.mean
@@ -295,7 +296,7 @@ def test_scaling(law):
 
 
 @pytest.mark.parametrize(
-    "law", [*NAMED, LOOP, BoundedPareto(2, 1.4), Gamma(1.0), Weibull(1.0)], ids=str
+    "law", [*NAMED, LOOP, BoundedPareto(2, 1.4), Gamma(1.0), Weibull(1.0)], ids=shown
 )
 def test_the_hazard_rate_goes_as_said(law):
     s = np.linspace(0.003, min(6.0, 0.97 * law.end), 400)
@@ -315,7 +316,7 @@ def test_the_hazard_rate_goes_as_said(law):
 
 
 @pytest.mark.parametrize(
-    "law", [Exponential(), Erlang(3), TWO_PHASES, LOOP, LOOP.scaled(1)], ids=str
+    "law", [Exponential(), Erlang(3), TWO_PHASES, LOOP, LOOP.scaled(1)], ids=shown
 )
 def test_a_law_with_phases_is_of_phase_type(law):
     built = PhaseType(*law.phases())
@@ -354,7 +355,7 @@ def test_complex_transforms():
         Weibull(0.4).laplace(theta)
 
 
-@pytest.mark.parametrize("law", MIXTURES, ids=str)
+@pytest.mark.parametrize("law", MIXTURES, ids=shown)
 def test_the_mixture_is_the_law(law):
     assert law.is_mixture
     for law in (law, law.scaled(2.5)):  # noqa: B020

@@ -4,6 +4,7 @@ from importlib import import_module
 import numpy as np
 import pytest
 from numba import config
+from oracles import shown
 from scipy.integrate import quad
 from scipy.special import gammaln
 
@@ -146,7 +147,7 @@ def phases_transform(t):
         (Lomax(2.5), lomax_transform(5, 160), 2, 0.9, 10, 160),
         (Lomax(3.5), lomax_transform(7, 160), 3, 0.95, 7, 160),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_the_transform_recursion_in_many_digits(service, transform, d, lam, levels, digits):
     expected = decimal_recursion(transform, d, lam, levels, digits)
@@ -155,7 +156,7 @@ def test_the_transform_recursion_in_many_digits(service, transform, d, lam, leve
 
 
 @pytest.mark.parametrize("lam", [0.3, 0.95])
-@pytest.mark.parametrize("service", [Exponential(), Lomax(1.4), Lomax(3), TWO_PHASES], ids=str)
+@pytest.mark.parametrize("service", [Exponential(), Lomax(1.4), Lomax(3), TWO_PHASES], ids=shown)
 def test_one_choice_is_the_m_g_1_queue(service, lam):
     """Pollaczek-Khinchine, in the form of a recursion with the law of the arrivals in a service."""
     levels = 12
@@ -192,7 +193,7 @@ def test_one_choice_is_the_m_g_1_queue(service, lam):
         (TWO_PHASES, 2, 0.9, 11),
         (TWO_PHASES, 1, 0.9, 100),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_linear_and_log_arithmetic_agree(service, d, lam, levels):
     linear = cavity(service, d, lam, levels, arithmetic="linear")

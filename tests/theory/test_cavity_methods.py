@@ -3,7 +3,7 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
-from oracles import JIT
+from oracles import JIT, shown
 from scipy.stats import nbinom, poisson
 
 from supermarket import ParameterError, cavity
@@ -46,7 +46,7 @@ CYCLE = PhaseType([0.25, 0.75], [[-1.5, 0.5], [1.0, -2.0]]).scaled(1.0)
         (CYCLE, 2, 0.8, 12, ["phases", "panels"]),
         (CYCLE, 1, 0.5, 60, ["phases", "panels"]),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_the_methods_agree_down_to_the_end_of_float64(law, d, lam, levels, methods):
     if not JIT:
@@ -168,7 +168,7 @@ def embedded_law(arrivals, load, levels):
         (Gamma(2.7), nbinom(2.7, 2.7 / (2.7 + 0.6))),
         (Erlang(4), nbinom(4, 4 / (4 + 0.6))),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_one_choice_is_the_queue_of_pollaczek_and_khinchine(law, arrivals):
     expected = embedded_law(arrivals.pmf(np.arange(20)), 0.6, 12)
@@ -189,7 +189,7 @@ def test_one_choice_is_the_queue_of_pollaczek_and_khinchine(law, arrivals):
         Hyperexponential.from_scv(4),
         ServiceLaw.from_samples([0.1, 0.4, 0.5, 1.0, 3.0]).scaled(1.0),
     ],
-    ids=str,
+    ids=shown,
 )
 def test_the_mean_queue_of_one_choice(law):
     levels, lam = (200, 0.5) if JIT else (30, 0.1)
