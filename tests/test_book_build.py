@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from bs4 import BeautifulSoup
 
 from tools import check_notebooks
 from tools.check_pages import check_pages
@@ -235,6 +236,16 @@ def test_the_pages(project):
     assert "number of servers" in download.read_text()  # and stays in the file to download,
     assert str(project) not in download.read_text()  # which tells nothing about this machine
     assert (html / "_static/mathjax/tex-chtml-full.js").is_file()
+    assert "supermarket run one --out mine" in BeautifulSoup(page, "html.parser").get_text()
+    taken = {file.name: file for file in html.glob("_downloads/*/*")}
+    assert set(taken) == {
+        f"{name}{end}"
+        for name in ("one", "two")
+        for end in (".ipynb", ".verdicts.json", ".provenance.json")
+    }
+    assert (
+        taken["one.verdicts.json"].read_text() == (project / "build/verdicts/one.json").read_text()
+    )
 
     status, executed, said = make(project, html=True)
     assert (status, executed) == (0, set())

@@ -21,6 +21,7 @@ from tools import BuildError
 from tools.runs import Run
 from tools.scoreboard import PLACE, scoreboard
 
+DATA = ("verdicts", "provenance")  # beside each notebook, for readers to take away
 THEBE = re.compile(
     r"<script>const THEBE_JS_URL[^<]*</script>|<script[^>]*sphinx-thebe\.js[^>]*></script>"
 )
@@ -61,6 +62,9 @@ def stage(root: Path, runs: Iterable[Run]) -> Path:
         content = json.loads(run.results()["notebook"].read_text(encoding="utf-8"))
         target = src / run.notebook.relative_to(root)
         target.parent.mkdir(exist_ok=True)
+        content["cells"].append(_to_take_away(run))
+        for kind in DATA:
+            shutil.copyfile(run.results()[kind], target.with_suffix(f".{kind}.json"))
         target.write_text(json.dumps(_for_readers(content), indent=1), encoding="utf-8")
     return src
 
@@ -126,6 +130,24 @@ def _for_readers(content: dict[str, Any]) -> dict[str, Any]:
         if {"parameters", "injected-parameters"} & set(tags):
             cell["metadata"]["tags"] = [*tags, "remove-cell"]
     return content
+
+
+def _to_take_away(run: Run) -> dict[str, Any]:
+    """Return the last cell of a page: the command that computes it again, and its files."""
+    change = " seed=2" if "seed" in _parameters(run) else ""
+    text = (
+        "**With your own numbers**, from the root of the repository:\n\n```bash\n"
+        f".venv/bin/python -m supermarket run {run.name}{change} --out mine\n```\n\n"
+        f"**Files of this page**: {{download}}`the executed notebook <{run.notebook.name}>`, "
+        f"{{download}}`its verdicts <{run.name}.verdicts.json>` and "
+        f"{{download}}`what made them <{run.name}.provenance.json>`.\n"
+    )
+    return {"cell_type": "markdown", "id": "take-away", "metadata": {}, "source": text}
+
+
+def _parameters(run: Run) -> dict[str, Any]:
+    provenance = json.loads(run.results()["provenance"].read_text(encoding="utf-8"))
+    return provenance.get("parameters", {})
 
 
 def _copy_mathjax(target: Path) -> None:
