@@ -276,7 +276,7 @@ def _plain(value: Any) -> Any:
 
 def _shown(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(_shown, value))
+        return ", ".join(f"[{_shown(v)}]" if isinstance(v, list) else _shown(v) for v in value)
     if isinstance(value, int):
         return f"{value:,}".replace(",", "\u202f")
     return f"{value:g}" if isinstance(value, float) else str(value)

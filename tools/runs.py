@@ -235,8 +235,8 @@ def _execute(run: Run, root: Path) -> tuple[float, str | None]:
             kernel_name="python3",
             cwd=str(root),
             progress_bar=False,
-            # Else each kernel says that it talks over TCP, to this machine alone.
-            extra_arguments=["--IPKernelApp.log_level=ERROR"],
+            # Else each kernel says that it talks over TCP, and that it was interrupted at its end.
+            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
         )
     except PapermillExecutionError as failure:
         if failure.ename == "ParameterError":
