@@ -8,7 +8,7 @@ PORT ?= 8000
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help book test lint look pdf bench serve requirements clean
+.PHONY: help install book test lint look pdf bench serve requirements clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -19,6 +19,8 @@ help: ## Print this list
 	@echo "make <target> [PROFILE=smoke|book|full] [JOBS=2] [PORT=8000] [PYTHON=python3]"
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
 	  while IFS='|' read -r name text; do printf '  %-14s%s\n' "$$name" "$$text"; done
+
+install: $(INSTALLED) ## Make the environment in .venv, at the versions of requirements.txt
 
 book: $(INSTALLED) ## Execute the notebooks that changed and build the pages, in build/html
 	@$(IN_VENV) -m tools.book --profile "$(PROFILE)" --jobs "$(JOBS)"

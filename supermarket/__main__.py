@@ -101,7 +101,10 @@ def run(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Run one experiment: executed notebook, HTML page, figures, verdicts and their origin."""
+    """Run one experiment: executed notebook, HTML page, figures, verdicts and their origin.
+
+    The status is 0 when the run is done, whatever its verdicts: see `check`.
+    """
     from supermarket.lab import catalogue, runs
 
     given = catalogue.find(name).parse(values or [])
@@ -141,7 +144,10 @@ def sweep(
         f"{done['points']} points in {out}, {done['before']} of them finished before, "
         f"{done['failed']} failed: {done['rows']} rows."
     )
-    _print(done | {"out": str(out)}, [line], as_json)
+    lines = [line]
+    if done["failed"]:
+        lines.append(f"`check {out}` shows the errors, and --retry computes these points again.")
+    _print(done | {"out": str(out)}, lines, as_json)
     if done["failed"]:
         raise typer.Exit(1)
 
@@ -178,7 +184,12 @@ def _line(verdict: dict[str, Any]) -> str:
     word = {True: "holds", False: "FAILS", None: "undecided"}[verdict["holds"]]
     low, high = verdict["low"], verdict["high"]
     interval = "no interval" if low is None else f"{low:.6g} to {high:.6g}"
-    return f"{word:9}  {verdict['claim']}: predicted {verdict['predicted']:.6g}, {interval}"
+    found = f"predicted {verdict['predicted']:.6g}, measured {verdict['measured']:.6g}, {interval}"
+    place = ""
+    if "point" in verdict:
+        at = ", ".join(f"{name}={value}" for name, value in verdict["values"].items())
+        place = f" [point {verdict['point']}, replica {verdict['replica']}: {at}]"
+    return f"{word:9}  {verdict['claim']}: {found}{place}"
 
 
 if __name__ == "__main__":

@@ -116,13 +116,6 @@ def jackson_network(
     >>> network = jackson_network([0.3, 0.0], [[0.0, 1.0], [0.5, 0.0]], 2)
     >>> network.loads.round(6).tolist()
     [0.6, 0.6]
-
-    Examples
-    --------
-    >>> from supermarket import jackson_network
-    >>> net = jackson_network([0.5, 0], [[0, 0.6], [0.2, 0]], [2, 2], names=["web", "disk"])
-    >>> net.loads.round(4).tolist()
-    [0.5682, 0.3409]
     """
     a = _row("arrivals", arrivals)
     size = len(a)
@@ -138,8 +131,8 @@ def jackson_network(
     for name, rate in zip(names, a, strict=True):
         real(f"arrivals at {name}", float(rate), 0.0)
     r = _matrix(routing, names)
-    service = [service] * size if np.ndim(service) == 0 else _entries("service", service)
-    choices = [choices] * size if np.ndim(choices) == 0 else _entries("choices", choices)
+    service = [service] * size if _is_one(service) else _entries("service", service)
+    choices = [choices] * size if _is_one(choices) else _entries("choices", choices)
     for what, given in (("service", service), ("choices", choices)):
         if len(given) != size:
             raise ParameterError(
@@ -155,7 +148,15 @@ def jackson_network(
          for name, x in zip(names, choices, strict=True)]
     )  # fmt: skip
     _check_open(a, r, names)
-    rates = np.linalg.solve(np.eye(size) - r.T, a)
+    try:
+        rates = np.linalg.solve(np.eye(size) - r.T, a)
+    except np.linalg.LinAlgError:
+        rates = np.full(size, np.nan)
+    if not np.all(np.isfinite(rates)) or np.any(rates < 0):
+        raise ParameterError(
+            "routing lets jobs out so rarely that the traffic equations have no solution in "
+            "float64: let more of them leave."
+        )
     network = JacksonNetwork(a, r, d, mu, names, rates)
     worst = int(np.argmax(network.loads))
     if network.loads[worst] >= 1:
@@ -209,8 +210,12 @@ def _matrix(routing: ArrayLike, names: tuple[str, ...]) -> NDArray[np.float64]:
     return np.array(rows)
 
 
+def _is_one(value: object) -> bool:
+    return isinstance(value, str) or not isinstance(value, Iterable)
+
+
 def _entries(name: str, values: object) -> list:
-    if isinstance(values, str) or not isinstance(values, Iterable):
+    if _is_one(values):
         raise ParameterError(f"{name} = {values!r} is not a list: give one entry for each station.")
     return list(values)
 

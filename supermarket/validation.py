@@ -304,3 +304,22 @@ def _as_digits(text: str) -> str:
 
 def _is_whole(value: object) -> bool:
     return isinstance(value, Real) and math.isfinite(value) and float(value).is_integer()
+
+
+def increasing_times(times: object) -> np.ndarray:
+    """Return times as an array of float64 that increases, from 0 on or later.
+
+    Raises
+    ------
+    ParameterError
+        If they are not such.
+    """
+    try:
+        times = np.atleast_1d(np.asarray(times, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ParameterError("times must be a list of numbers.") from None
+    if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
+        raise ParameterError("times must be an increasing list of finite numbers.")
+    if len(times) == 0 or times[0] < 0:
+        raise ParameterError("times must hold at least one time, none below 0.")
+    return times

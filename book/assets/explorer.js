@@ -49,6 +49,7 @@ window.SupermarketTheory = (() => {
   /** Smallest k with d**k >= 1/(1-lam), exactly; lam as the double or as its shortest decimal,
       whichever is smaller, so that k = 1 at lam = 0.9, d = 10. */
   function kLambdaD(lam, d) {
+    if (d < 2) return NaN; // one choice has none
     const shortest = ([top, bottom]) => {
       const spare = bottom - top;
       let k = 1;
@@ -75,6 +76,7 @@ window.SupermarketTheory = (() => {
 
   /** Which hypotheses of Theorem 1.2 fail for eps = 1/10, with 1 for the factor in (C). */
   function failedHypotheses(n, lam, d) {
+    if (d < 2) return [];
     const k = kLambdaD(lam, d);
     const spare = 1 - lam;
     const holds = {
@@ -535,11 +537,18 @@ window.SupermarketTheory = (() => {
   }
 
   function commandFor({ n, d, lam, beta, service }) {
-    const call = service === "lomax"
-      ? `simulate_fifo(${Math.min(n, 1e5)}, ${d}, ${lam}, Lomax(${beta}), horizon=100, seed=1)`
-      : `simulate(${Math.min(n, 1e8)}, ${d}, ${lam}, horizon=100, seed=1)`;
-    const names = service === "lomax" ? "Lomax, simulate_fifo" : "simulate";
-    return `.venv/bin/python -c "from supermarket import ${names}; print(${call}.profile)"`;
+    if (service !== "lomax") {
+      const call = `simulate(${Math.min(n, 1e8)}, ${d}, ${lam}, horizon=100, seed=1)`;
+      return `.venv/bin/python -c "from supermarket import simulate; print(${call}.profile)"`;
+    }
+    // From the equilibrium on: with a heavy tail an empty start is felt for very long.
+    const size = Math.min(n, 1e5);
+    return `.venv/bin/python -c "import numpy as np; from supermarket import Lomax, simulate_fifo; `
+      + `from supermarket.theory.choices import cavity_down_to; law = Lomax(${beta}); `
+      + `start = cavity_down_to(law, ${d}, ${lam}, 1e-3 / ${size})`
+      + `.draw(np.random.default_rng(1), ${size}); `
+      + `print(simulate_fifo(${size}, ${d}, ${lam}, law, horizon=20, warmup=0, `
+      + `start=start, seed=1).profile)"`;
   }
 
   /** The levels to draw: all of them, or some where they are many. */

@@ -124,14 +124,6 @@ def simulate_network(
     >>> run = simulate_network(network, 1000, horizon=200, seed=1)
     >>> bool(abs(run["till"].profile[2] - fixed_point(0.6, 2, 2)[2]) < 0.01)
     True
-
-    Examples
-    --------
-    >>> from supermarket import jackson_network, simulate_network
-    >>> net = jackson_network([0.5, 0], [[0, 0.6], [0.2, 0]], [2, 2], names=["web", "disk"])
-    >>> run = simulate_network(net, 1000, horizon=100, seed=1)
-    >>> run["disk"].profile[:3].round(2).tolist()
-    [1.0, 0.34, 0.04]
     """
     todo = plan(
         n, int(network.choices.max()), 1.0, horizon, seed, warmup, times, batches, replacement,

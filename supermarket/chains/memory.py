@@ -99,13 +99,6 @@ def simulate_memory(
     >>> run = simulate_memory(n=1000, d=1, lam=0.7, horizon=200, seed=1)
     >>> bool(abs(run.profile[2] - 0.49) < 0.01)
     True
-
-    Examples
-    --------
-    >>> from supermarket import simulate_memory
-    >>> run = simulate_memory(10_000, 1, 0.8, horizon=50, seed=1)
-    >>> run.profile[:4].round(3).tolist()
-    [1.0, 0.8, 0.64, 0.389]
     """
     engine = str(choice("engine", engine, ("auto", *_NANOSECONDS)))
     todo = plan(
@@ -177,7 +170,8 @@ def _fixed_point_counts(n: int, d: int, lam: float) -> NDArray[np.int64]:
                 "levels: choose a smaller lam or a larger d."
             )
         below, share = share, lam * longer * share**d
-        longer *= share**d / (1 - d * (below - share) * share ** (d - 1))
+        alone = (1 - below) + share if d == 1 else 1 - d * (below - share) * share ** (d - 1)
+        longer *= share**d / alone
         counts.append(min(round(n * share), counts[-1] - 1))
     return np.array(counts, dtype=np.int64)
 

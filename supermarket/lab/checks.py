@@ -14,7 +14,8 @@ def check(out: Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        "verdicts", a list with experiment, claim, source, predicted, measured, low, high, holds;
+        "verdicts", a list with experiment, claim, source, predicted, measured, low, high, holds,
+        and of a sweep point, replica and values, those of its grid;
         "holds", "fails" and "undecided", how many of them do; of a sweep, "failed" and "missing"
         points, and "errors", each with its count.
 
@@ -65,4 +66,8 @@ def _of_sweep(out: Path) -> tuple[list[dict[str, Any]], Counter[str], int]:
     keys += ["low", "high", "holds"]
     rows = frame.loc[frame["claim"].notna(), keys].astype(object)
     verdicts = rows.where(rows.notna(), None).to_dict("records")
+    swept = frame.loc[rows.index, list(sweeps.plan(out)["grid"])].to_dict("records")
+    verdicts = [
+        verdict | {"values": values} for verdict, values in zip(verdicts, swept, strict=True)
+    ]
     return verdicts, errors, missing

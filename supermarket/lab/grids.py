@@ -56,6 +56,8 @@ def read_grid(path: Path, replicas: int | None = None) -> Grid:
         tree, values = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
     except OSError as error:
         raise ParameterError(f"{path} can't be read: {error.strerror}.") from None
+    except RecursionError:
+        raise ParameterError(f"{path} is nested too deeply: a list of values is enough.") from None
     except (yaml.YAMLError, ValueError) as error:
         raise ParameterError(f"{path} is not YAML: {' '.join(str(error).split())}.") from None
     if not isinstance(values, dict):
@@ -151,6 +153,7 @@ def _values(parameter: Parameter, given: object) -> list:
         raise ParameterError(
             f"{name} = {given!r} is not a list of values: write {name}: {example}."
         )
+    _check_plain({name: given})
     if parameter.type == "list":
         # [2, 3] could mean one run with both or two runs with one each.
         for value in given:
@@ -160,6 +163,17 @@ def _values(parameter: Parameter, given: object) -> list:
                     f"not one of that form: write {name}: {example} for one run with all of these."
                 )
     values = [parameter.check(value) for value in given]
-    if any(value in values[:i] for i, value in enumerate(values)):
+    if len({json.dumps(value) for value in values}) < len(values):
         raise ParameterError(f"{name} repeats a value: write each once, and use replicas.")
     return values
+
+
+def _check_plain(values: dict[str, list]) -> None:
+    """Refuse what YAML can write and a row can't hold: dates, bytes, a list within itself."""
+    for name, given in values.items():
+        try:
+            json.dumps(given, allow_nan=False, ensure_ascii=False).encode()
+        except (TypeError, ValueError, RecursionError):
+            raise ParameterError(
+                f"{name} holds something that is no finite number, plain text or list of these."
+            ) from None

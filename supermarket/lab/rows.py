@@ -70,7 +70,7 @@ def read(path: Path, key: str) -> pa.Table | None:
     try:
         table = pq.read_table(pa.BufferReader(path.read_bytes()))
         whole = (table.schema.metadata or {}).get(b"rows") == _digest(table, key)
-    except (OSError, ValueError, pa.ArrowException):
+    except (OSError, ValueError, TypeError, pa.ArrowException):
         return None
     return table.replace_schema_metadata() if whole else None
 

@@ -89,6 +89,7 @@ def _execute(
             str(executed),
             parameters=values,
             kernel_name="python3",
+            language="python",
             progress_bar=progress and sys.stderr.isatty(),
             # Else it warns of TCP, which stays in this machine, and shows a traceback at Ctrl-C.
             extra_arguments=["--IPKernelApp.log_level=CRITICAL"],

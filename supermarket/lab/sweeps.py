@@ -216,9 +216,16 @@ def plan(out: Path) -> dict[str, Any]:
         If there is none.
     """
     try:
-        return json.loads((out / "sweep.json").read_text(encoding="utf-8"))
+        text = (out / "sweep.json").read_text(encoding="utf-8")
     except (OSError, ValueError):
         raise ParameterError(f"{out} is not the folder of a sweep: it has no sweep.json.") from None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise ParameterError(f"{out}/sweep.json is damaged: start the sweep in a new folder.")
+    return found
 
 
 def _plan(notebook: Notebook, grid: Grid, count: int) -> dict[str, Any]:
@@ -244,7 +251,7 @@ def _alone(out: Path, wanted: dict[str, Any]) -> Iterator[None]:
     with (out / "lock").open("w") as lock:
         if not _locked(lock.fileno()):
             raise LabError(f"Another sweep is at work in {out}: wait for it, or stop it.")
-        if started.is_file():
+        if started.is_file() and any(out.glob("points/*.parquet")):
             there = plan(out)
             for what in ("experiment", "grid", "replicas", "seed", "notebook"):
                 if there.get(what) != json.loads(json.dumps(wanted[what])):

@@ -94,4 +94,11 @@ def _column(name: str, value: str) -> pd.Series:
             f"{name} = {value!r}: choose a column of {path}, one of "
             f"{', '.join(map(str, table.columns))}, as in {path}:{table.columns[0]}."
         )
-    return table[column]
+    try:
+        float(column)
+    except ValueError:
+        return table[column]
+    raise ParameterError(
+        f"{name} = {value!r}: the head of that column of {path} is a number, {column}: write a "
+        "name above the times."
+    )

@@ -9,7 +9,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer
+from supermarket.validation import (
+    EXACT_MAX,
+    ParameterError,
+    arrival_rate,
+    increasing_times,
+    integer,
+)
 
 
 def fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
@@ -292,11 +298,7 @@ def trajectory(
 
     lam = arrival_rate(lam)
     d = integer("d", d, 1, EXACT_MAX)
-    times = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
-        raise ParameterError("times must be an increasing list of finite numbers.")
-    if len(times) == 0 or times[0] < 0:
-        raise ParameterError("times must hold at least one time, none below 0.")
+    times = increasing_times(times)
     v = np.asarray(start, dtype=np.float64)
     if v.ndim != 1 or len(v) == 0 or v[0] != 1 or not np.all(np.diff(v) <= 0) or v[-1] < 0:
         raise ParameterError("start must be a profile: u[0] = 1, not increasing, none below 0.")

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from supermarket.stations import JacksonNetwork
 from supermarket.theory.fixed_point import fixed_point, log_fixed_point
-from supermarket.validation import MOST_LEVELS, ParameterError, choice
+from supermarket.validation import MOST_LEVELS, ParameterError, choice, increasing_times
 
 _LEFT_OUT = 1e-11  # share of queues beyond the levels kept, ten times the solver's tolerance
 
@@ -42,13 +42,6 @@ def network_fixed_point(network: JacksonNetwork, levels: int) -> NDArray[np.floa
     >>> network = jackson_network([0.3, 0.0], [[0.0, 1.0], [0.5, 0.0]], [1, 2])
     >>> network_fixed_point(network, 2).round(6).tolist()
     [[1.0, 0.6, 0.36], [1.0, 0.6, 0.216]]
-
-    Examples
-    --------
-    >>> from supermarket import jackson_network, network_fixed_point
-    >>> net = jackson_network([0.5, 0], [[0, 0.6], [0.2, 0]], [2, 2], names=["web", "disk"])
-    >>> network_fixed_point(net, 3)[0].round(4).tolist()
-    [1.0, 0.5682, 0.1834, 0.0191]
     """
     return np.array([fixed_point(rho, d, levels) for rho, d in _stations(network)])
 
@@ -109,7 +102,7 @@ def network_trajectory(
     >>> network_trajectory(net, [0, 100])[:, :, 1].round(4).tolist()
     [[0.0, 0.0], [0.5682, 0.3409]]
     """
-    times = _increasing(times)
+    times = increasing_times(times)
     if isinstance(start, str):
         choice("start", start, ("empty", "fixed point"))
         profiles = [np.ones(1)] * len(network.names)
@@ -169,15 +162,3 @@ def _solve(
 
 def _stations(network: JacksonNetwork) -> zip:
     return zip(network.loads.tolist(), network.choices.tolist(), strict=True)
-
-
-def _increasing(times: ArrayLike) -> NDArray[np.float64]:
-    try:
-        times = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise ParameterError("times must be a list of numbers.") from None
-    if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
-        raise ParameterError("times must be an increasing list of finite numbers.")
-    if len(times) == 0 or times[0] < 0:
-        raise ParameterError("times must hold at least one time, none below 0.")
-    return times

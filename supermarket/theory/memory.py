@@ -44,7 +44,14 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer
+from supermarket.validation import (
+    EXACT_MAX,
+    MOST_LEVELS,
+    ParameterError,
+    arrival_rate,
+    increasing_times,
+    integer,
+)
 
 
 def memory_exponent(d: int) -> float:
@@ -60,12 +67,6 @@ def memory_exponent(d: int) -> float:
     Examples
     --------
     >>> from supermarket.theory.memory import memory_exponent
-    >>> round(memory_exponent(1), 6)
-    2.618034
-
-    Examples
-    --------
-    >>> from supermarket import memory_exponent
     >>> round(memory_exponent(1), 6)
     2.618034
     """
@@ -101,13 +102,6 @@ def log_memory_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float6
     >>> from supermarket.theory.memory import log_memory_fixed_point
     >>> log_memory_fixed_point(0.7, 1, 4).round(3).tolist()
     [0.0, -0.357, -0.713, -1.548, -3.605]
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from supermarket import log_memory_fixed_point
-    >>> np.exp(log_memory_fixed_point(0.8, 1, 4)).round(4).tolist()
-    [1.0, 0.8, 0.64, 0.3901, 0.1237]
     """
     lam = arrival_rate(lam)
     d = integer("d", d, 1, EXACT_MAX)
@@ -117,7 +111,11 @@ def log_memory_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float6
     for k in range(1, levels):
         below, here = float(logs[k - 1]), float(logs[k])
         both = d * -math.expm1(here - below) * math.exp(below + (d - 1) * here)
-        logs[k + 1] = (2 * d + 1) * here - d * below - math.log1p(-both)
+        if d == 1 and both > 0.5:  # 1 - b_k without a difference, which is lost where v_k is small
+            log_rest = math.log(math.exp(here) - math.expm1(below))
+        else:
+            log_rest = math.log1p(-both)
+        logs[k + 1] = (2 * d + 1) * here - d * below - log_rest
         if not math.isfinite(logs[k + 1]):
             raise ParameterError(
                 f"log v({levels}) with d = {d} is beyond the largest double: choose levels <= {k}."
@@ -140,12 +138,6 @@ def memory_max_queue(n: int, lam: float, d: int) -> int:
     >>> from supermarket.theory.memory import memory_max_queue
     >>> memory_max_queue(10**9, 0.8, 1), memory_max_queue(10**9, 0.8, 2)
     (6, 4)
-
-    Examples
-    --------
-    >>> from supermarket import memory_max_queue
-    >>> memory_max_queue(10**9, 0.8, 1)
-    6
     """
     n = integer("n", n, 1)
     levels = 8
@@ -225,11 +217,7 @@ def memory_trajectory(
 
     lam = arrival_rate(lam)
     d = integer("d", d, 1, EXACT_MAX)
-    times = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
-        raise ParameterError("times must be an increasing list of finite numbers.")
-    if len(times) == 0 or times[0] < 0:
-        raise ParameterError("times must hold at least one time, none below 0.")
+    times = increasing_times(times)
     v = _profile("start", start)
     padded = np.zeros(len(v) + memory_max_queue(10**12, lam, d) + 3)
     padded[: len(v)] = v
@@ -252,15 +240,22 @@ def memory_trajectory(
 
 def _remembered(v: NDArray[np.float64], d: int) -> NDArray[np.float64]:
     """Return Q_k for every level of v."""
-    joined_alone = d * (v[:-1] - v[1:]) * v[1:] ** (d - 1)
+    rest = 1 - d * (v[:-1] - v[1:]) * v[1:] ** (d - 1)
+    if d == 1:  # as in `log_memory_fixed_point`
+        rest = (1 - v[:-1]) + v[1:]
     rise = v[1:] ** d
     with np.errstate(invalid="ignore"):
-        ratio = np.where(rise > 0, rise / (1 - joined_alone), 0.0)
+        ratio = np.where(rise > 0, rise / rest, 0.0)
     return np.cumprod(np.append(1.0, ratio))
 
 
 def _profile(name: str, given: ArrayLike) -> NDArray[np.float64]:
-    v = np.asarray(given, dtype=np.float64)
+    try:
+        v = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a profile: a list of numbers, 1 first.") from None
+    if v.size > MOST_LEVELS:
+        raise ParameterError(f"{name} has {v.size} levels: at most {MOST_LEVELS} are allowed.")
     if v.ndim != 1 or len(v) == 0 or v[0] != 1 or not np.all(np.diff(v) <= 0) or v[-1] < 0:
         raise ParameterError(f"{name} must be a profile: 1 first, not increasing, none below 0.")
     return v

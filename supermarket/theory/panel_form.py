@@ -25,7 +25,7 @@ _NARROW = 1e-7  # a panel as narrow as this, relative to its right end, stays
 _MARGIN = 45.0  # what the ages beyond the last panel add is below exp(-45) = 3e-20
 _FAR = 80.0
 LONGEST = 600.0  # logarithm of the largest age that is not kept in logarithms
-_MOST_PANELS = 30_000  # some seconds a level
+_MOST_WORK = 600_000  # panels times levels: some seconds
 _DEEPEST = 1e13  # minus log P_k; beyond, a rounding of the logarithm is felt in the densities
 
 
@@ -56,18 +56,18 @@ def by_panels(
     bounded = service.end < np.inf
     depth, sure, log_sure = _DEEPEST if bounded else 10.0, 1, np.log(lam)
     while True:
-        log_edges, below = _edges(service, d, lam, levels, depth), -depth
-        if log_edges.size <= _MOST_PANELS:
+        log_edges, below, most = _edges(service, d, lam, levels, depth), -depth, _MOST_WORK // sure
+        if log_edges.size <= most:
             log_tail, log_rates, log_edges, k = with_panels(
-                service, d, lam, levels, log_edges, SIZE, -depth
+                service, d, lam, levels, log_edges, SIZE, -depth, most=most
             )
             below = log_tail[k]
             if k == levels and (bounded or below >= -depth):
                 return log_tail, log_rates, log_edges
-        if log_edges.size <= _MOST_PANELS:
-            sure = k - 1 if below < -depth else k
+        if log_edges.size <= most:
+            sure = k if bounded or below >= -depth else k - 1
             log_sure = log_tail[sure]
-        if log_edges.size > _MOST_PANELS or below < -_DEEPEST:
+        if log_edges.size > most or below < -_DEEPEST:
             raise ParameterError(
                 f"log P_{sure} = {log_sure:.4g}, and the next level is out of reach of the panels "
                 f"of ages: choose levels <= {sure}."
@@ -84,18 +84,19 @@ def with_panels(
     size: int,
     least_tail: float,
     halve: bool = True,
+    most: float = np.inf,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
     """Climb with these panels, or halves of them; also return the level reached."""
     log_tail, log_rates = first_levels(d, lam, levels)
     while True:
         work, log_work = _work(service, log_edges, size)
         rough = _ends(work * (2 * np.arange(size) + 1)) > _UNRESOLVED
-        if not (halve and np.any(rough & _wide(log_edges))) or log_edges.size > _MOST_PANELS:
+        if not (halve and np.any(rough & _wide(log_edges))) or log_edges.size > most:
             break
         log_edges = _halved(log_edges, rough & _wide(log_edges))
     flow, log_flow = np.zeros_like(work), np.full(work.shape[0], -np.inf)
     k = 1
-    while k < levels and log_tail[k] >= least_tail and log_edges.size <= _MOST_PANELS:
+    while k < levels and log_tail[k] >= least_tail and log_edges.size <= most:
         state = _state(flow, log_flow, work, log_work, log_edges, _UNRESOLVED if halve else np.inf)
         before = k
         k = climb(
@@ -216,7 +217,7 @@ def _edges(service: ServiceLaw, d: int, lam: float, levels: int, depth: float) -
     tries = np.geomspace(0.1, longest, 2000)
     beyond = ~(service.log_integrated_tail(tries) + tries > -depth - _MARGIN)
     longest = min(tries[np.argmax(beyond)] if np.any(beyond) else longest, np.log(service.end))
-    longest = min(longest, 2 * _MOST_PANELS * np.log(2))
+    longest = min(longest, 2 * _MOST_WORK * np.log(2))
     log_edges = np.arange(-np.log(d), longest, np.log(2))
     log_breaks = np.log(np.asarray(service.breaks, dtype=np.float64))
     log_edges = np.union1d(log_edges, np.append(log_breaks[log_breaks < longest], longest))

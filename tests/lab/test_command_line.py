@@ -107,7 +107,9 @@ def test_sweep_and_check_in_a_process_as_a_person_starts_it(command, tmp_path):
     (tmp_path / "grid.yaml").write_text("lam: [0.5, 2.0]\nn: [200]\nseed: 1\n")
     done = command("sweep", "tiny", "grid.yaml", "--out", "s", "--workers", 1, "--replicas", 2)
     assert done.returncode == 1  # lam = 2 fails
-    assert done.stdout == "4 points in s, 0 of them finished before, 2 failed: 6 rows.\n"
+    first, second = done.stdout.splitlines()
+    assert first == "4 points in s, 0 of them finished before, 2 failed: 6 rows."
+    assert second == "`check s` shows the errors, and --retry computes these points again."
     assert done.stderr == ""  # not a terminal: no bar
     done = command("sweep", "tiny", "grid.yaml", "--out", "s", "--replicas", 2, "--json")
     assert json.loads(done.stdout) == {

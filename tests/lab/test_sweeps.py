@@ -417,3 +417,16 @@ def test_replicas_of_the_sweep_and_of_a_notebook_are_told_apart(tmp_path):
         read_grid(tmp_path / "nothing.yaml")
     with pytest.raises(ParameterError, match="has no seed, so its replicas would be equal"):
         sweep("fifo_recursions", Grid({"lam": [0.5]}, replicas=2), tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["lam: [2020-01-01]\n", "n: &a [*a]\n", "lam: [.nan]\n", "lam: [1.0e3]\n", "[" * 3000],
+    ids=["date", "itself", "nan", "text", "deep"],
+)
+def test_what_yaml_can_write_and_a_row_cannot_hold(notebooks, tmp_path, text):
+    (tmp_path / "grid.yaml").write_text(text)
+    with pytest.raises(ParameterError) as refused:
+        sweep("tiny", read_grid(tmp_path / "grid.yaml"), tmp_path / "s")
+    assert "\n" not in str(refused.value)
+    assert not (tmp_path / "s").exists()

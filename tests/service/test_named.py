@@ -83,3 +83,9 @@ def test_bad_text_gets_one_sentence(value, words):
     with pytest.raises(ParameterError, match=words) as caught:
         named_law("service", value)
     assert "\n" not in str(caught.value)
+
+
+def test_a_file_without_a_head_is_refused(tmp_path):
+    (tmp_path / "times.csv").write_text("0.5\n1.5\n")
+    with pytest.raises(ParameterError, match=r"is a number, 0\.5: write a name above"):
+        named_law("service", str(tmp_path / "times.csv"))

@@ -281,7 +281,7 @@ def test_processor_sharing_and_lifo_are_insensitive():
     ],
 )
 def test_a_wrong_parameter_gets_one_sentence(change, sentence, monkeypatch):
-    monkeypatch.setattr(panel_form, "_MOST_PANELS", 100)
+    monkeypatch.setattr(panel_form, "_MOST_WORK", 2_000)
     valid = {"service": Deterministic().scaled(2.0), "d": 2, "lam": 0.3, "levels": 5}
     with pytest.raises(ParameterError, match=sentence):
         cavity(**valid | change)

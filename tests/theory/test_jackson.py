@@ -183,3 +183,9 @@ def test_wrong_trajectories_are_one_sentence(wrong, sentence):
     with pytest.raises(ParameterError, match=r"^[^\n]+$") as error:
         network_trajectory(three(), **({"times": [1.0]} | wrong))
     assert sentence in str(error.value)
+
+
+@pytest.mark.parametrize("row", [[1.0, 5e-13], [1.0, 0.0]])
+def test_jobs_that_hardly_ever_leave_are_refused(row):
+    with pytest.raises(ParameterError, match=r"never leave|let more of them leave"):
+        jackson_network([0.3, 0.05], [row, [0.5, 0.0]], 2)

@@ -121,3 +121,10 @@ def test_bad_input_gets_one_sentence(call, sentence):
     with pytest.raises(ParameterError, match=sentence) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("lam", [1e-17, 1e-12, 1e-3])
+def test_few_jobs_and_one_fresh_queue(lam):
+    # v_2 = lam**2 exactly: Q_1 = 1 for d = 1.
+    assert log_memory_fixed_point(lam, 1, 2)[2] == pytest.approx(2 * np.log(lam), rel=1e-14)
+    assert remembered_law([1.0, lam], 1).tolist() == pytest.approx([0.0, 1.0], abs=1e-15)
