@@ -43,6 +43,7 @@ lint: $(INSTALLED) ## Check style, formatting, and that no notebook is committed
 bench: $(INSTALLED) ## Measure speed and memory, as ratios
 	$(IN_VENV) -m benchmarks
 	$(IN_VENV) -m benchmarks.network
+	$(IN_VENV) -m benchmarks.relatives
 
 serve: book ## Build the book and serve it on http://localhost:8000 (PORT=)
 	@echo "Serving on http://localhost:$(PORT) until Ctrl-C"
