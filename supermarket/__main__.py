@@ -44,7 +44,7 @@ def _one_sentence(command: Callable[..., Any]) -> Callable[..., Any]:
             sentence, status = f"{error.filename or 'A file'}: {error.strerror}.", 1
         except KeyboardInterrupt:
             sentence, status = (
-                "Stopped: what was finished is kept, and a sweep goes on with the same command.",
+                "Stopped: a sweep keeps what was finished and goes on with the same command.",
                 130,
             )
         else:

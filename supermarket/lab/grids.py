@@ -151,7 +151,8 @@ def _values(parameter: Parameter, given: object) -> list:
     example = json.dumps([parameter.default])
     if not isinstance(given, list) or not given:
         raise ParameterError(
-            f"{name} = {given!r} is not a list of values: write {name}: {example}."
+            f"{name} = {given!r} is not a list of values: write {name}: "
+            f"{json.dumps([given]) if type(given) is type(parameter.default) else example}."
         )
     _check_plain({name: given})
     if parameter.type == "list":

@@ -92,7 +92,7 @@ def _column(name: str, value: str) -> pd.Series:
     if column not in table.columns:
         raise ParameterError(
             f"{name} = {value!r}: choose a column of {path}, one of "
-            f"{', '.join(map(str, table.columns))}, as in {path}:{table.columns[0]}."
+            f"{', '.join(map(str, table.columns))}{nearest(column, map(str, table.columns))}."
         )
     try:
         float(column)

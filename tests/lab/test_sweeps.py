@@ -262,9 +262,7 @@ def test_ctrl_c_gets_one_sentence_and_keeps_what_is_finished(notebooks, tmp_path
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
     output, said = process.communicate(timeout=120)
     assert (process.returncode, output) == (130, "")
-    assert (
-        said == "Stopped: what was finished is kept, and a sweep goes on with the same command.\n"
-    )
+    assert said == "Stopped: a sweep keeps what was finished and goes on with the same command.\n"
     wait_for(lambda: nobody_is_left(process))
     assert 2 <= len(read_sweep(out)) < 200
 
