@@ -10,6 +10,8 @@ from benchmarks import others, twins
 from supermarket import fixed_point, simulate
 from supermarket.chains.replicas import simulate_replicas
 
+pytestmark = pytest.mark.book  # what is compared with C is the compiled code
+
 
 @pytest.fixture(scope="module")
 def c(tmp_path_factory):

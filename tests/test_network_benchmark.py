@@ -12,6 +12,8 @@ from supermarket.chains import fifo
 from supermarket.chains.fifo import simulate_fifo
 from supermarket.service import Deterministic, Exponential, Lomax
 
+pytestmark = pytest.mark.book  # what is compared with C is the compiled code
+
 
 @pytest.fixture(scope="module")
 def twin(tmp_path_factory):
