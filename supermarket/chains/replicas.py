@@ -86,8 +86,8 @@ def simulate_replicas(
     Examples
     --------
     >>> from supermarket import simulate_replicas
-    >>> runs = simulate_replicas(n=100, d=2, lam=0.7, replicas=40, horizon=50, seed=1)
-    >>> bool(abs(sum(run.profile[1] for run in runs) / 40 - 0.7) < 0.02)
+    >>> runs = simulate_replicas(20, 2, 0.7, replicas=40, horizon=20, warmup=10, seed=1)
+    >>> bool(abs(sum(run.profile[1] for run in runs) / 40 - 0.7) < 0.03)
     True
     """
     replicas = integer("replicas", replicas, 1, 10**6)
