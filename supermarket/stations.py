@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import EXACT_MAX, ParameterError, integer, real
+from supermarket.validation import EXACT_MAX, ParameterError, integer, profile_of, real
 
 
 @dataclass(frozen=True)
@@ -64,16 +64,10 @@ class JacksonNetwork:
             raise ParameterError(
                 f"start holds {len(rows)} profiles: give one for each station ({stations})."
             )
-        profiles = []
-        for name, row in zip(self.names, rows, strict=True):
-            u = _row(f"start of {name}", row)
-            if len(u) == 0 or u[0] != 1 or np.any(np.diff(u) > 0) or u[-1] < 0:
-                raise ParameterError(
-                    f"start of {name} must be a profile: u[0] = 1 and no share above the one "
-                    "before it, none below 0."
-                )
-            profiles.append(u)
-        return profiles
+        return [
+            profile_of(f"start of {name}", _row(f"start of {name}", row))
+            for name, row in zip(self.names, rows, strict=True)
+        ]
 
 
 def jackson_network(

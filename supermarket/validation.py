@@ -323,3 +323,24 @@ def increasing_times(times: object) -> np.ndarray:
     if len(times) == 0 or times[0] < 0:
         raise ParameterError("times must hold at least one time, none below 0.")
     return times
+
+
+def profile_of(name: str, given: object) -> np.ndarray:
+    """Return shares u[0] = 1 >= u[1] >= ... >= 0 as an array of float64.
+
+    Raises
+    ------
+    ParameterError
+        If they are not such, or are too many.
+    """
+    try:
+        u = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must be a profile: a list of numbers, 1 first.") from None
+    if u.size > MOST_LEVELS:
+        raise ParameterError(f"{name} has {u.size} levels: at most {MOST_LEVELS} are allowed.")
+    if u.ndim != 1 or len(u) == 0 or u[0] != 1 or not np.all(np.diff(u) <= 0) or u[-1] < 0:
+        raise ParameterError(
+            f"{name} must be a profile: 1 first, no share above the one before it, none below 0."
+        )
+    return u

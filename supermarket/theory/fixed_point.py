@@ -15,6 +15,7 @@ from supermarket.validation import (
     arrival_rate,
     increasing_times,
     integer,
+    profile_of,
 )
 
 
@@ -299,9 +300,7 @@ def trajectory(
     lam = arrival_rate(lam)
     d = integer("d", d, 1, EXACT_MAX)
     times = increasing_times(times)
-    v = np.asarray(start, dtype=np.float64)
-    if v.ndim != 1 or len(v) == 0 or v[0] != 1 or not np.all(np.diff(v) <= 0) or v[-1] < 0:
-        raise ParameterError("start must be a profile: u[0] = 1, not increasing, none below 0.")
+    v = profile_of("start", start)
     if levels is None:
         # An upper bound: the given jobs pushed up by what the fixed point holds above 1e-12.
         levels = len(v) - 1 + max_queue_hypothesis(10**12, lam, d) + 2

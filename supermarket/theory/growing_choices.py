@@ -16,7 +16,14 @@ from numpy.typing import ArrayLike, NDArray
 from supermarket.sampling import log_all_among
 from supermarket.theory.growing_diffusions import Exponential
 from supermarket.theory.reflection import ConstrainedFlow, constrained_flow
-from supermarket.validation import MOST_QUEUES, ParameterError, arrival_rate, integer, real
+from supermarket.validation import (
+    MOST_QUEUES,
+    ParameterError,
+    arrival_rate,
+    integer,
+    profile_of,
+    real,
+)
 
 
 def log_beta(x: float, n: int, d: int, *, replacement: bool = True) -> float:
@@ -236,9 +243,7 @@ def fluid_limit(lam: float, times: ArrayLike, *, start: ArrayLike = (1.0,)) -> C
     [[0.9482, 0.0, 0.0], [1.0, 0.4507, 0.0]]
     """
     lam = real("lam", lam, 0.0)
-    g = np.asarray(start, dtype=np.float64)
-    if g.ndim != 1 or len(g) == 0 or g[0] != 1 or not np.all(np.diff(g) <= 0) or g[-1] < 0:
-        raise ParameterError("start must be a profile: u[0] = 1, not increasing, none below 0.")
+    g = profile_of("start", start)
     last = float(np.max(np.atleast_1d(np.asarray(times, dtype=np.float64)), initial=0.0))
     if not last * lam < 1e4:
         raise ParameterError(

@@ -46,11 +46,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from supermarket.validation import (
     EXACT_MAX,
-    MOST_LEVELS,
     ParameterError,
     arrival_rate,
     increasing_times,
     integer,
+    profile_of,
 )
 
 
@@ -175,7 +175,7 @@ def remembered_law(profile: ArrayLike, d: int) -> NDArray[np.float64]:
     [0.0, 0.2857, 0.5952, 0.119]
     """
     d = integer("d", d, 1, EXACT_MAX)
-    v = _profile("profile", profile)
+    v = profile_of("profile", profile)
     at_least = _remembered(v, d)
     return at_least - np.append(at_least[1:], 0.0)
 
@@ -218,7 +218,7 @@ def memory_trajectory(
     lam = arrival_rate(lam)
     d = integer("d", d, 1, EXACT_MAX)
     times = increasing_times(times)
-    v = _profile("start", start)
+    v = profile_of("start", start)
     padded = np.zeros(len(v) + memory_max_queue(10**12, lam, d) + 3)
     padded[: len(v)] = v
 
@@ -247,15 +247,3 @@ def _remembered(v: NDArray[np.float64], d: int) -> NDArray[np.float64]:
     with np.errstate(invalid="ignore"):
         ratio = np.where(rise > 0, rise / rest, 0.0)
     return np.cumprod(np.append(1.0, ratio))
-
-
-def _profile(name: str, given: ArrayLike) -> NDArray[np.float64]:
-    try:
-        v = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be a profile: a list of numbers, 1 first.") from None
-    if v.size > MOST_LEVELS:
-        raise ParameterError(f"{name} has {v.size} levels: at most {MOST_LEVELS} are allowed.")
-    if v.ndim != 1 or len(v) == 0 or v[0] != 1 or not np.all(np.diff(v) <= 0) or v[-1] < 0:
-        raise ParameterError(f"{name} must be a profile: 1 first, not increasing, none below 0.")
-    return v

@@ -401,6 +401,7 @@ def test_relaxation_time_with_one_choice_is_that_of_one_queue():
         (lambda: trajectory(0.9, 2, [-1, 1]), "none below 0"),
         (lambda: trajectory(0.9, 2, [1], start=[0.9]), "start must be a profile"),
         (lambda: trajectory(0.9, 2, [1], start=[]), "start must be a profile"),
+        (lambda: trajectory(0.9, 2, [1], start=[1, "a"]), "start must be a profile"),
         (lambda: trajectory(0.9, 2, [1], start=[1, 0.2, 0.3]), "start must be a profile"),
         (lambda: trajectory(0.9, 2, [1], start=[1, -0.1]), "start must be a profile"),
         (lambda: trajectory(0.9, 2, [1], start=[1, math.nan]), "start must be a profile"),
