@@ -23,8 +23,9 @@ import numpy as np
 import pandas as pd
 
 import supermarket
-from supermarket.statistics import Interval
-from supermarket.validation import Check, ParameterError, choice, nearest
+from supermarket.statistics import Computed, Interval
+from supermarket.validation import Check, ParameterError, nearest
+from supermarket.verdicts import judge
 
 # How the work is spread, not what comes out: kept out of the verdict data.
 _SETTINGS = ("threads",)
@@ -71,8 +72,7 @@ class Experiment:
     table : Table
         The parameters with their meanings, for the page.
     verdicts : list of dict
-        One a claim, in order; the keys are claim, source, parameters, predicted, measured, low,
-        high, effective (sample size), holds.
+        One per claim, in order, with the keys `supermarket.verdicts.KEYS`.
 
     Examples
     --------
@@ -80,10 +80,11 @@ class Experiment:
     >>> from supermarket.statistics import Interval
     >>> from supermarket.validation import whole
     >>> run = begin("mine", {"seed": 1}, seed=whole(0))
-    >>> run.verdict("u_1 is lam", "equation (1.2)", 0.9, Interval(0.9001, 0.8995, 0.9007, 0.95))
-    True
-    >>> run.verdicts[0]["low"], run.verdicts[0]["holds"]
-    (0.8995, True)
+    >>> found = Interval(0.7287, 0.7270, 0.7304, 0.99)
+    >>> run.verdict("π(2)", "bl-fixed-point", 0.729, found, lam=0.9, d=2, k=2)
+    'holds'
+    >>> run.verdicts[0]["low"], run.verdicts[0]["source"]
+    (0.727, 'Brightwell & Luczak, (1.2)')
     """
 
     name: str
@@ -95,63 +96,34 @@ class Experiment:
     def verdict(
         self,
         claim: str,
-        source: str,
+        statement: str,
         predicted: float,
-        measured: Interval,
+        measured: Interval | Computed,
         *,
         relation: str = "equal",
+        control: bool = False,
         **point: Any,
-    ) -> bool | None:
-        """Add a verdict and return whether the claim holds, None if the run cannot tell.
+    ) -> str:
+        """Add a verdict and return its outcome.
 
         Parameters
         ----------
-        claim : str
-            What is claimed, in one sentence.
-        source : str
-            Paper and equation.
-        predicted : float
-            What the theorem says.
-        measured : Interval
-            What was found. Where the run was too short to support an interval (its ends are not
-            finite), the claim stays undecided: low, high and holds are None.
-        relation : {"equal", "at least", "at most", "exactly"}
-            The claim holds when the interval contains the prediction ("equal"), lies on the stated
-            side of it as a whole, or consists of it alone ("exactly").
+        claim, statement, predicted, measured, relation, control
+            As in `supermarket.verdicts.judge`.
         **point
             Where in the experiment this was measured (such as d=2), added to the parameters.
 
         Raises
         ------
         ParameterError
-            If the prediction or the estimate is not finite, or the relation is unknown.
+            As `supermarket.verdicts.judge`.
         """
-        choice("relation", relation, ("equal", "at least", "at most", "exactly"))
-        numbers: dict[str, float | None] = {
-            "predicted": float(predicted),
-            "measured": float(measured.estimate),
-        }
-        for key, value in numbers.items():
-            if not math.isfinite(value):
-                raise ParameterError(f"{key} = {value} for the claim {claim!r} is not finite.")
-        low, high, predicted = float(measured.low), float(measured.high), float(predicted)
-        holds = None
-        if math.isfinite(low) and math.isfinite(high):
-            holds = {
-                "equal": low <= predicted <= high,
-                "exactly": low == predicted == high,
-                "at least": low >= predicted,
-                "at most": high <= predicted,
-            }[relation]
-        undecided = holds is None
-        numbers |= {"low": None if undecided else low, "high": None if undecided else high}
-        effective = float(measured.effective)
-        numbers["effective"] = effective if math.isfinite(effective) else None
-        parameters = self.parameters | {key: _plain(value) for key, value in point.items()}
-        self.verdicts.append(
-            {"claim": claim, "source": source, "parameters": parameters, **numbers, "holds": holds}
+        at = self.parameters | {key: _plain(value) for key, value in point.items()}
+        verdict = judge(
+            claim, statement, predicted, measured, at, relation=relation, control=control
         )
-        return holds
+        self.verdicts.append(verdict)
+        return str(verdict["outcome"])
 
     def finish(self) -> Table:
         """Write the verdicts and what made them, and return the table of verdicts for the page."""
@@ -168,19 +140,17 @@ class Experiment:
         }
         _write(build / "verdicts" / f"{self.name}.json", self.verdicts)
         _write(build / "provenance" / f"{self.name}.json", provenance)
-        rows = [
-            {
-                "claim": verdict["claim"],
-                "holds": {True: "yes", False: "NO", None: "run too short"}[verdict["holds"]],
-                **in_digits(verdict),
-                "effective samples": "" if (m := verdict["effective"]) is None else f"{m:,.0f}",
-                "source": verdict["source"],
-            }
-            for verdict in self.verdicts
-        ]
-        frame = pd.DataFrame(rows)
-        if rows and not frame["effective samples"].any():
-            frame = frame.drop(columns="effective samples")
+        frame = pd.DataFrame(
+            [
+                {
+                    "claim": verdict["claim"],
+                    "outcome": verdict["outcome"],
+                    **in_digits(verdict),
+                    "source": verdict["source"],
+                }
+                for verdict in self.verdicts
+            ]
+        )
         made = ", ".join(f"{library} {provenance[library]}" for library in _LIBRARIES)
         seed = f"seed {self.parameters['seed']}, " if "seed" in self.parameters else ""
         note = (

@@ -5,6 +5,7 @@ the same number of choices d has the same colour everywhere.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -108,7 +109,9 @@ def transformed(interval: Interval, scale: Callable[[np.ndarray], np.ndarray]) -
         estimate, low, high = (
             scale(np.asarray(end)) for end in (interval.estimate, interval.low, interval.high)
         )
-    return Interval(estimate, np.minimum(low, high), np.maximum(low, high), interval.confidence)
+    return replace(
+        interval, estimate=estimate, low=np.minimum(low, high), high=np.maximum(low, high)
+    )
 
 
 def measured(

@@ -10,14 +10,15 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
-from supermarket.statistics import Interval, batch_interval
+from supermarket.statistics import Interval, batch_interval, time_share_interval
+from supermarket.theory.fixed_point import relaxation_time
 from supermarket.validation import (
     EXACT_MAX,
     ParameterError,
@@ -113,8 +114,8 @@ class Simulation:
             In (0, 1).
         **options
             `among`, as in `supermarket.statistics.batch_interval`; and `relaxation_time`, in
-            `time_unit`, where it is known: an interval is refused if the run is not 20 times as
-            long.
+            `time_unit`, where one is known that is better than this run's own.
+            An interval is refused if the run is not `supermarket.statistics.ENOUGH` times as long.
         """
         return self._interval(self.batch_profiles, self.batch_ends / self.n, confidence, **options)
 
@@ -129,7 +130,8 @@ class Simulation:
         """Return the interval for the share of queues with exactly this length."""
         levels = self.batch_profiles.shape[1]
         if length + 1 >= levels:
-            return Interval(0.0, math.nan, math.nan, confidence)  # never seen: rarer than that
+            why = "never seen in the whole run"
+            return Interval(0.0, math.nan, math.nan, confidence, refused=why)
         share, ends = (
             x[:, length] - x[:, length + 1] for x in (self.batch_profiles, self.batch_ends)
         )
@@ -150,15 +152,47 @@ class Simulation:
         among: int = 1,
         relaxation_time: float | None = None,
     ) -> Interval:
+        if relaxation_time is None:
+            relaxation_time = self.relaxation_time
         relaxations = None if relaxation_time is None else self.horizon / relaxation_time
         return batch_interval(
             batches, confidence, among=among, snapshots=ends, relaxations=relaxations
         )
 
-    def max_queue_range(self, share: float = 0.98) -> Interval:
-        """Return the lengths that the maximum takes for this share of the time, and its median.
+    @property
+    def relaxation_time(self) -> float | None:
+        """Time in which the chain forgets its start, in `time_unit`; None if theory knows none."""
+        if not self.chain.startswith(("occupancy", "queues", "leaps")):
+            return None
+        per_unit = self.n * (1 + self.lam) if self.time_unit == "steps" else 1.0
+        return relaxation_time(self.lam, self.d) * per_unit
 
-        The same share of the time, (1 - share) / 2, is left out at either side.
+    def time_share_interval(
+        self, lengths: ArrayLike, confidence: float = 0.95, *, among: int = 1
+    ) -> Interval:
+        """Return an interval for the share of time for which the maximum was one of `lengths`.
+
+        See `supermarket.statistics.time_share_interval`, which holds also where it always was, or
+        never.
+
+        Parameters
+        ----------
+        lengths : array_like of int
+            Maximum queue lengths.
+        confidence, among
+            As in `profile_interval`.
+        """
+        if self.relaxation_time is None:
+            raise ParameterError(f"{self.chain} has no relaxation time that theory knows.")
+        share = sum(self.max_queue.get(int(length), 0.0) for length in np.ravel(lengths))
+        relaxations = self.horizon / self.relaxation_time
+        return time_share_interval(share, relaxations, confidence, among=among)
+
+    def max_queue_range(self, share: float = 0.98) -> "MaxQueueRange":
+        """Return the lengths that the maximum took for this share of the time, and its median.
+
+        The same share of the time, (1 - share) / 2, is left out at either side. That is what was
+        seen: see `time_share_interval` for what may be said of equilibrium.
         """
         lengths = sorted(self.max_queue)
         below = np.cumsum([self.max_queue[length] for length in lengths])
@@ -166,7 +200,15 @@ class Simulation:
             float(lengths[min(int(np.searchsorted(below, level)), len(lengths) - 1)])
             for level in ((1 - share) / 2, 0.5, (1 + share) / 2)
         )
-        return Interval(middle, low, high, share)
+        return MaxQueueRange(middle, low, high)
+
+
+class MaxQueueRange(NamedTuple):
+    """Maximum queue lengths: the median over time, and the ends of the range that was taken."""
+
+    median: float
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
