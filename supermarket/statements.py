@@ -7,6 +7,7 @@ entry, so that no page can choose them.
 """
 
 import inspect
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -150,22 +151,32 @@ def find(name: str) -> Statement:
     return known[name]
 
 
-@cache
 def statements() -> dict[str, Statement]:
     """Return all statements by their ids, in the order of the ledger.
+
+    Where SUPERMARKET_NOTEBOOKS names a folder of one's own notebooks, a ``statements.yml`` in it
+    adds theirs: same form, with `papers` for those that the ledger does not list.
 
     Raises
     ------
     ParameterError
         If an entry lacks something, or an id stands twice.
     """
+    return _statements(os.environ.get("SUPERMARKET_NOTEBOOKS"))
+
+
+@cache
+def _statements(own: str | None) -> dict[str, Statement]:
     ledger = _read(_FOLDER / "statements.yml")
-    entries = ledger["statements"] or []
+    papers, entries = ledger["papers"], [*ledger["statements"]]
     for fragment in sorted((_FOLDER / "statements.d").glob("*.yml")):
         entries += _read(fragment) or []
+    if own and (more := Path(own) / "statements.yml").is_file():
+        added = _read(more)
+        papers, entries = papers | (added.get("papers") or {}), entries + added["statements"]
     found: dict[str, Statement] = {}
     for entry in entries:
-        statement = _checked(dict(entry), ledger["papers"])
+        statement = _checked(dict(entry), papers)
         if statement.id in found:
             raise ParameterError(f"{statement.id} stands twice in the ledger.")
         found[statement.id] = statement

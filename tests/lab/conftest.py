@@ -44,9 +44,20 @@ draws = np.random.default_rng(seed).exponential(lam, n)"""
 FIGURE = """figure, ax = plt.subplots(figsize=(2, 2))
 ax.plot(draws);"""
 VERDICT = """for factor in d:
-    run.verdict(f"mean times {factor}", "A paper, (1)", lam * factor,
+    run.verdict(f"mean times {factor}", "tiny-mean", lam * factor,
                 mean_interval(factor * draws, 0.99), d=factor)
 run.finish()"""
+LEDGER = """papers: {Someone2000: A paper}
+statements:
+- id: tiny-mean
+  paper: Someone2000
+  number: (1)
+  name: Means
+  standing: printed
+  statement: The mean of draws of mean $\\lambda$, times a factor, tends to that of both.
+  against: {what: a mean half as large again, scale: 0.5, why: a factor is at least 2}
+  pages: [tiny]
+"""
 
 
 def cells():
@@ -69,6 +80,7 @@ def notebooks(tmp_path, monkeypatch):
     metadata = {"kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"}}
     content = {"cells": list(cells()), "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
     (folder / "tiny.ipynb").write_text(json.dumps(content))
+    (folder / "statements.yml").write_text(LEDGER)
     monkeypatch.setenv("SUPERMARKET_NOTEBOOKS", str(folder))
     monkeypatch.delenv("SUPERMARKET_BUILD", raising=False)
     return folder
