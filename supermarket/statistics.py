@@ -27,8 +27,8 @@ class Interval:
     refused : str or ndarray of str
         Why there is no interval, in one clause; empty where there is one.
     longer : float or ndarray of float64
-        By what factor the run would have to be longer to support an interval, about; NaN where
-        there is one, or where that is not known.
+        By what factor the run would have to be longer to support an interval, about: 1 where there
+        is one, NaN where that is not known.
 
     Examples
     --------
@@ -44,7 +44,7 @@ class Interval:
     confidence: float
     effective: float | NDArray[np.float64] = math.nan
     refused: str | NDArray[np.object_] = ""
-    longer: float | NDArray[np.float64] = math.nan
+    longer: float | NDArray[np.float64] = 1.0
 
     def __post_init__(self) -> None:
         if self.confidence >= 1.0:
@@ -258,7 +258,8 @@ def _batch_interval(batches: NDArray[np.float64], confidence: float, among: int)
         short |= correlation > math.exp(-12 / len(batches))
         slowest = max(slowest, correlation ** len(batches))
     if short:
-        longer = 12 / max(-math.log(min(slowest, 1.0)), 0.12)
+        # Three times the 12 memories that suffice on average, for they are seen with noise.
+        longer = 36 / max(-math.log(min(slowest, 1.0)), 0.36)
         return _refused(mean, confidence, "neighbouring batches are still correlated", longer)
     interval = mean_interval(batches, confidence, among=among)
     shift = mean - interval.estimate  # a batch may have been left over

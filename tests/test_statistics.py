@@ -13,7 +13,16 @@ import pytest
 from scipy import stats
 
 from supermarket import ParameterError
-from supermarket.statistics import Interval, batch_interval, mean_interval
+from supermarket.statistics import (
+    Computed,
+    Interval,
+    batch_interval,
+    count_interval,
+    fit_interval,
+    mean_interval,
+    share_interval,
+    time_share_interval,
+)
 
 Z = 5.5
 MEAN = 3.0
@@ -304,3 +313,143 @@ def test_bad_input_gets_one_sentence(call, words):
     with pytest.raises(ParameterError, match=words) as caught:
         call()
     assert "\n" not in str(caught.value)
+
+
+# --- rare events, shares of time, fits -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("among", [1, 3])
+@pytest.mark.parametrize("share", [0.003, 0.3, 0.999])
+def test_share_interval_never_covers_too_seldom(share, among):
+    """Summed over the binomial law, so there is no noise and no false alarm.
+
+    Power: a normal interval, or one with the error of one side at both, falls below the confidence
+    at one of these shares.
+    """
+    trials, confidence = 200, 0.95
+    seen = np.arange(trials + 1)
+    law = stats.binom.pmf(seen, trials, share)
+    found = [share_interval(x, trials, confidence, among=among) for x in seen]
+    held = np.array([one.low <= share <= one.high for one in found])
+    assert law @ held >= 1 - (1 - confidence) / among - 1e-12
+    rough = np.sqrt(seen / trials * (1 - seen / trials) / trials)
+    normal = np.abs(seen / trials - share) <= stats.norm.ppf(1 - 0.025 / among) * rough
+    assert law @ normal < 1 - (1 - confidence) / among
+
+
+def test_share_interval_is_scipys_and_one_sided_at_the_ends():
+    expected = stats.binomtest(7, 50).proportion_ci(0.9, method="exact")
+    found = share_interval(7, 50, 0.9)
+    assert (found.low, found.high) == pytest.approx((expected.low, expected.high), rel=1e-12)
+    never, always = share_interval(0, 50, 0.9), share_interval(50, 50, 0.9)
+    assert (never.low, always.high) == (0.0, 1.0)
+    assert never.high == pytest.approx(1 - 0.1 ** (1 / 50), rel=1e-12)
+    assert always.low == pytest.approx(0.1 ** (1 / 50), rel=1e-12)
+
+
+@pytest.mark.parametrize("mean", [0.02, 1.0, 30.0])
+def test_count_interval_never_covers_too_seldom(mean):
+    events = np.arange(int(mean + 40 * math.sqrt(mean) + 40))
+    found = [count_interval(int(x), 1.0, 0.95) for x in events]
+    held = np.array([one.low <= mean <= one.high for one in found])
+    covered = stats.poisson.pmf(events, mean) @ held
+    assert covered >= 0.95 - 1e-9
+    assert covered < 1.0 or mean < 0.1
+    assert count_interval(0, 10.0, 0.95).high == pytest.approx(-math.log(0.05) / 10)
+
+
+def two_states(leave, enter, steps, copies, seed):
+    """Return the share of steps that a two-state chain, started in equilibrium, is inside."""
+    rng = np.random.default_rng(seed)
+    inside = rng.random(copies) < enter / (leave + enter)
+    total = np.zeros(copies)
+    for _ in range(steps):
+        total += inside
+        u = rng.random(copies)
+        inside = np.where(inside, u >= leave, u < enter)
+    return total / steps
+
+
+@pytest.mark.parametrize(("leave", "enter"), [(0.001, 0.049), (0.02, 0.03), (0.0001, 0.0499)])
+def test_time_share_interval_covers_also_where_the_state_was_never_left(leave, enter):
+    """The relaxation time is 1 / (leave + enter) = 20 steps; a false alarm has chance 2e-8.
+
+    Power: with the steps as independent looks it covers less than 0.8 in the second case.
+    """
+    steps, copies = 2000, 1500
+    shares = two_states(leave, enter, steps, copies, seed=3)
+    truth = enter / (leave + enter)
+    found = [time_share_interval([x], steps / 20, 0.95) for x in shares]
+    held = np.mean([one.low <= truth <= one.high for one in found])
+    assert held > 0.95 - Z * standard_error(0.95, copies)
+    if leave > 0.01:
+        short = [share_interval(x * steps, steps, 0.95) for x in shares]
+        assert np.mean([one.low <= truth <= one.high for one in short]) < 0.8
+    if leave < 0.001:
+        assert np.mean(shares == 1) > 0.1
+        assert all(one.low < 1 == one.high for one, x in zip(found, shares, strict=True) if x == 1)
+
+
+def test_time_share_interval_refuses_a_run_too_short_for_it():
+    found = time_share_interval([0.5, 0.7], relaxations=5, confidence=0.99)
+    assert found.estimate == pytest.approx(0.6)
+    assert math.isnan(found.low)
+    assert found.refused == "the run lasted 5 relaxation times and needs 20"
+    assert found.longer == pytest.approx(4)
+    with pytest.raises(ParameterError, match="must hold shares of time"):
+        time_share_interval([1.2], 100)
+
+
+def test_fit_interval_is_students_at_its_own_degrees_of_freedom():
+    """4.6 is the quantile at 4 degrees of freedom only: at 2 and 3 it is 9.92 and 5.84."""
+    for points in (4, 5, 6, 30):
+        x = np.arange(points) + np.random.default_rng(points).normal(size=points)
+        fit = stats.linregress(np.arange(points), x)
+        found = fit_interval(fit.slope, fit.stderr, points - 2, 0.99)
+        half = stats.t.ppf(0.995, points - 2) * fit.stderr
+        assert found.high - found.estimate == pytest.approx(half, rel=1e-12)
+    known = fit_interval(1.0, 0.5, math.inf, 0.95, among=2)
+    assert known.high == pytest.approx(1 + 0.5 * stats.norm.ppf(1 - 0.05 / 4))
+    with pytest.raises(ParameterError, match="more points than fitted numbers"):
+        fit_interval(1.0, 0.1, 0)
+
+
+# --- refusals ------------------------------------------------------------------------------------
+
+
+def test_a_refused_interval_says_why_and_how_much_longer_a_run_would_do():
+    never, same = batch_interval(np.zeros(64)), batch_interval(np.ones(64))
+    assert never.refused == "never seen in the whole run"
+    assert same.refused == "it never changed in the whole run"
+    rare = batch_interval(np.r_[np.zeros(32), np.random.default_rng(1).random(32)])
+    assert rare.refused == "not seen in 50% of the batches"
+    assert rare.longer == pytest.approx(math.log(6400) / math.log(2))
+    drift = batch_interval(np.linspace(1, 2, 64))
+    assert drift.refused == "neighbouring batches are still correlated"
+    assert drift.longer > 1
+    both = batch_interval(np.column_stack([np.zeros(64), np.random.default_rng(2).random(64)]))
+    assert (both[0].refused, both[1].refused) == ("never seen in the whole run", "")
+    short = batch_interval(np.random.default_rng(2).random(64), relaxations=10)
+    assert short.refused == "the run lasted 10 relaxation times and needs 20"
+    assert short.longer == pytest.approx(2)
+
+
+def test_the_longer_run_that_is_named_is_long_enough():
+    """A series refused for its correlation is accepted, mostly, at the length that is named."""
+    means = batch_means(0.99, 64, 10, 200, seed=8)  # 6.4 memories
+    refused = [batch_interval(one) for one in means.T]
+    longer = np.median([one.longer for one in refused if one.refused])
+    assert 1 < longer < 30
+    accepted = batch_interval(batch_means(0.99, 64, int(10 * longer), 200, seed=9))
+    assert np.isfinite(accepted.low).mean() > 0.8
+
+
+def test_confidence_one_is_refused():
+    with pytest.raises(ParameterError, match="`Computed` for a number that was computed"):
+        Interval(0.5, 0.5, 0.5, 1.0)
+
+
+def test_computed_numbers_have_an_error_and_no_confidence():
+    assert Computed(3) == Computed(3.0, 3.0, 3.0)
+    assert Computed.within(1.0, 0.25) == Computed(1.0, 0.75, 1.25)
+    assert not hasattr(Computed(3), "confidence")
