@@ -435,13 +435,16 @@ def test_a_refused_interval_says_why_and_how_much_longer_a_run_would_do():
 
 
 def test_the_longer_run_that_is_named_is_long_enough():
-    """A series refused for its correlation is accepted, mostly, at the length that is named."""
+    """Refused for its correlation, a series is accepted in four of five cases at that length.
+
+    Of 200, so that 0.65 is 5 standard errors below.
+    """
     means = batch_means(0.99, 64, 10, 200, seed=8)  # 6.4 memories
     refused = [batch_interval(one) for one in means.T]
     longer = np.median([one.longer for one in refused if one.refused])
     assert 1 < longer < 30
     accepted = batch_interval(batch_means(0.99, 64, int(10 * longer), 200, seed=9))
-    assert np.isfinite(accepted.low).mean() > 0.8
+    assert np.isfinite(accepted.low).mean() > 0.65
 
 
 def test_confidence_one_is_refused():
