@@ -222,4 +222,6 @@ def _plain(letter: str) -> str:
     if unicodedata.combining(letter):
         return ""
     name = unicodedata.name(letter, "")
-    return f" {name.split()[-1]} " if name.startswith("GREEK SMALL LETTER") else letter
+    if not name.startswith("GREEK SMALL LETTER"):
+        return letter
+    return f" {name.split()[-1].replace('LAMDA', 'LAMBDA')} "  # Unicode has it without b

@@ -1,0 +1,51 @@
+"""What a run says of its own length, and of the time that its maximum was one of some lengths."""
+
+import math
+
+import pytest
+
+from supermarket import ParameterError, relaxation_time, simulate
+from supermarket.chains.measure import MaxQueueRange
+from supermarket.chains.memory import simulate_memory
+
+
+@pytest.mark.parametrize("d", [1, 2])
+def test_a_run_of_a_few_relaxation_times_has_no_interval_though_nobody_asked(d):
+    """Batch means alone gave 5 of 60 such runs at d = 1 an interval, and 3 of those were wrong."""
+    lam, n = 0.8, 100
+    time = relaxation_time(lam, d)
+    for seed in range(12):
+        run = simulate(n=n, d=d, lam=lam, horizon=1.3 * time, seed=seed)
+        for found in (run.mean_queue_interval(0.99), run.profile_interval(0.99)[1]):
+            assert math.isnan(found.low)
+            assert found.refused == "the run lasted 1.3 relaxation times and needs 20"
+            assert found.longer == pytest.approx(20 / 1.3)
+    # One's own relaxation time takes the place of the theory's.
+    run = simulate(n=n, d=d, lam=lam, horizon=60 * time, seed=1)
+    assert math.isfinite(run.mean_queue_interval(0.99).low)
+    assert math.isnan(run.mean_queue_interval(0.99, relaxation_time=10 * time).low)
+
+
+def test_the_relaxation_time_is_in_the_unit_of_the_run():
+    run = simulate(n=10, d=2, lam=0.5, horizon=1000, time_unit="steps", seed=1)
+    assert run.relaxation_time == pytest.approx(10 * 1.5 * relaxation_time(0.5, 2))
+    other = simulate_memory(n=10, d=1, lam=0.5, horizon=10, seed=1)
+    assert other.relaxation_time is None
+    with pytest.raises(ParameterError, match="has no relaxation time that theory knows"):
+        other.time_share_interval([1])
+
+
+def test_the_share_of_time_of_a_maximum_has_an_interval_also_where_nothing_else_was_seen():
+    run = simulate(n=1000, d=2, lam=0.7, horizon=2000, seed=1)
+    seen = run.max_queue_range()
+    assert isinstance(seen, MaxQueueRange)
+    always = run.time_share_interval(range(20), 0.99)
+    assert (always.estimate, always.high) == (1.0, 1.0)
+    assert 0.9 < always.low < 1
+    share = run.max_queue[int(seen.median)]
+    found = run.time_share_interval([seen.median], 0.99)
+    assert found.low < found.estimate == pytest.approx(share)
+    assert found.estimate < found.high <= 1
+    never = run.time_share_interval([40], 0.99)
+    assert (never.estimate, never.low) == (0.0, 0.0)
+    assert never.high == pytest.approx(1 - always.low)
