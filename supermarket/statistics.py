@@ -341,7 +341,9 @@ def time_share_interval(
     a set that is never left at all. A function of a reversible chain has an integrated
     autocorrelation time of at most the relaxation time, so a run of T relaxation times is worth at
     least T / 2 independent looks: the interval is that of `share_interval` for so many. It is too
-    wide rather than too narrow where the set is left and entered faster than the chain forgets.
+    wide rather than too narrow where the set is left and entered faster than the chain forgets. The
+    chains of this project are not reversible, so that it is a rule, which the tests compare with
+    exact small chains.
 
     Parameters
     ----------

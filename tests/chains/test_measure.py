@@ -2,11 +2,13 @@
 
 import math
 
+import numpy as np
 import pytest
 
 from supermarket import ParameterError, relaxation_time, simulate
 from supermarket.chains.measure import MaxQueueRange
 from supermarket.chains.memory import simulate_memory
+from supermarket.theory.small_chain import small_chain
 
 
 @pytest.mark.parametrize("d", [1, 2])
@@ -49,3 +51,23 @@ def test_the_share_of_time_of_a_maximum_has_an_interval_also_where_nothing_else_
     never = run.time_share_interval([40], 0.99)
     assert (never.estimate, never.low) == (0.0, 0.0)
     assert never.high == pytest.approx(1 - always.low)
+
+
+def test_the_share_of_time_of_a_maximum_covers_the_exact_one():
+    """Against the exact chain of 4 queues, in 300 runs of 50 relaxation times each.
+
+    The chain is not reversible, so that this is a rule and no bound: it covers more than it says.
+    At 0.9 and five standard errors a false alarm has a chance below 1e-6. Power: with ten times as
+    many looks it covers 0.54 to 0.70 of the time.
+    """
+    n, d, lam, runs = 4, 2, 0.7, 300
+    chain = small_chain(n, d, lam, longest=14)
+    exact = np.bincount(chain.states[:, 0], weights=chain.equilibrium)
+    results = [
+        simulate(n=n, d=d, lam=lam, horizon=50 * relaxation_time(lam, d), seed=seed)
+        for seed in range(runs)
+    ]
+    for length in (1, 2, 4, 6):
+        found = [run.time_share_interval([length], 0.9) for run in results]
+        held = np.mean([one.low <= exact[length] <= one.high for one in found])
+        assert held > 0.9 - 5 * math.sqrt(0.09 / runs), (length, held, exact[length])
