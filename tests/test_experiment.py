@@ -13,8 +13,9 @@ import pytest
 import supermarket
 from supermarket import ParameterError
 from supermarket.experiment import Experiment, Table, begin, in_digits
-from supermarket.statistics import Interval
+from supermarket.statistics import Computed, Interval
 from supermarket.validation import list_of, one_of, rate, whole
+from supermarket.verdicts import KEYS
 
 CHECKS = {
     "n": whole(1),
@@ -32,17 +33,13 @@ start: str = "empty"  # where the chain starts: "empty", or "fixed point"
 seed: int = 7  # root of every random stream
 threads: int = 1  # runs at a time
 """
-KEYS = [
-    "claim",
-    "source",
-    "parameters",
-    "predicted",
-    "measured",
-    "low",
-    "high",
-    "effective",
-    "holds",
-]
+LEDGER = """papers: {}
+statements:
+- {id: half, paper: here, name: A half, standing: derived, statement: x, pages: [small],
+   against: {what: half of it, scale: 0.5, why: a quarter would be another claim}}
+- {id: whole, paper: here, number: (2), name: A whole, standing: derived, statement: x,
+   pages: [small]}
+"""
 
 
 def notebook(injected=None, **values):
@@ -57,6 +54,14 @@ def notebook(injected=None, **values):
 def build(tmp_path, monkeypatch):
     monkeypatch.setenv("SUPERMARKET_BUILD", str(tmp_path / "build"))
     return tmp_path / "build"
+
+
+@pytest.fixture(autouse=True)
+def ledger(tmp_path_factory, monkeypatch):
+    """A ledger with the statements of these tests."""
+    folder = tmp_path_factory.mktemp("ledger")
+    (folder / "statements.yml").write_text(LEDGER)
+    monkeypatch.setenv("SUPERMARKET_NOTEBOOKS", str(folder))
 
 
 @pytest.fixture
@@ -171,79 +176,36 @@ def test_a_missing_value_is_named():
 
 # --- verdict -------------------------------------------------------------------------------------
 
-BELOW, ABOVE = math.nextafter(0.4, 0), math.nextafter(0.6, 1)
+FOUND = Interval(0.5, 0.4, 0.6, 0.95)
 
 
-@pytest.mark.parametrize(
-    ("relation", "true", "false"),
-    [
-        ("equal", [0.4, 0.5, 0.6], [BELOW, ABOVE]),
-        ("at least", [BELOW, 0.4], [0.5, 0.6, math.nextafter(0.4, 1)]),
-        ("at most", [0.6, ABOVE], [0.5, 0.4, math.nextafter(0.6, 0)]),
-        ("exactly", [], [0.4, 0.5, 0.6]),
-    ],
-)
-def test_relations(run, relation, true, false):
-    measured = Interval(0.5, 0.4, 0.6, 0.95)
-    for predicted in true:
-        assert run.verdict("c", "s", predicted, measured, relation=relation) is True
-    for predicted in false:
-        assert run.verdict("c", "s", predicted, measured, relation=relation) is False
-    assert [verdict["holds"] for verdict in run.verdicts] == [True] * len(true) + [False] * len(
-        false
-    )
+def test_a_verdict_is_judged_and_its_outcome_returned(run):
+    """What there is to outcomes stands in `test_verdicts`."""
+    assert run.verdict("c", "half", 0.5, FOUND) == "holds"
+    assert run.verdict("c", "half", 0.7, FOUND) == "does not hold"
+    assert run.verdict("c", "half", 0.7, FOUND, control=True) == "does not hold"
+    assert run.verdict("c", "whole", 0.7, FOUND, relation="at most") == "holds"
+    assert run.verdict("c", "whole", 2, Computed(2), relation="exactly") == "holds"
+    kinds = [verdict["kind"] for verdict in run.verdicts]
+    assert kinds == ["derived", "derived", "negative control", "derived", "derived"]
 
 
-def test_exactly_needs_an_interval_without_width(run):
-    assert run.verdict("c", "s", 2, Interval(2, 2, 2, 0.95), relation="exactly")
-    assert not run.verdict("c", "s", 3, Interval(2, 2, 2, 0.95), relation="exactly")
-    assert not run.verdict("c", "s", 2, Interval(2, 2, 2.5, 0.95), relation="exactly")
-
-
-def test_equal_is_the_default(run):
-    assert run.verdict("c", "s", 0.5, Interval(0.7, 0.4, 0.9, 0.95))
-
-
-def test_a_run_too_short_for_an_interval_leaves_its_claim_undecided(run, build):
-    for ends in ((math.nan, math.nan), (0.4, math.inf)):
-        for relation in ("equal", "exactly", "at least", "at most"):
-            measured = Interval(0.5, *ends, 0.95)
-            assert run.verdict("c", "s", 0.5, measured, relation=relation) is None
-    table = run.finish()
-    written = json.loads((build / "verdicts" / "small.json").read_text(encoding="utf-8"))
-    assert all(v["low"] is v["high"] is v["holds"] is None for v in written)
-    assert list(table.frame["holds"]) == ["run too short"] * 8
-    assert list(table.frame["interval"]) == ["none"] * 8
-
-
-@pytest.mark.parametrize(
-    ("predicted", "measured", "name"),
-    [
-        (math.nan, (0.5, 0.4, 0.6), "predicted"),
-        (0.5, (math.nan, 0.4, 0.6), "measured"),
-        (-math.inf, (0.5, 0.4, 0.6), "predicted"),
-    ],
-)
-def test_what_is_not_finite_is_no_verdict(run, predicted, measured, name):
-    for relation in ("equal", "exactly", "at least", "at most"):
-        with pytest.raises(
-            ParameterError, match=f"^{name} = .*'the claim' is not finite"
-        ) as caught:
-            run.verdict("the claim", "s", predicted, Interval(*measured, 0.95), relation=relation)
-        assert "\n" not in str(caught.value)
-    assert run.verdicts == []
-
-
-def test_an_unknown_relation_is_told_what_there_is(run):
+def test_what_is_refused_is_no_verdict(run):
+    for bad in (math.nan, -math.inf):
+        with pytest.raises(ParameterError, match=r"^predicted = .*'the claim' is not finite"):
+            run.verdict("the claim", "half", bad, FOUND)
     with pytest.raises(ParameterError, match="at least"):
-        run.verdict("c", "s", 0.5, Interval(0.5, 0.4, 0.6, 0.95), relation="atleast")
+        run.verdict("c", "half", 0.5, FOUND, relation="atleast")
+    with pytest.raises(ParameterError, match="halve is not a statement of the ledger"):
+        run.verdict("c", "halve", 0.5, FOUND)
+    assert run.verdicts == []
 
 
 def test_the_point_joins_the_parameters_of_its_verdict_alone(run):
     before = dict(run.parameters)
     point = {"d": np.int64(2), "k": 3, "grid": np.array([1.0, 2.0]), "pair": (1, np.float64(2))}
-    run.verdict("c", "s", 0.5, Interval(0.5, 0.4, 0.6, 0.95), **point)
-    run.verdict("c", "s", 0.5, Interval(0.5, 0.4, 0.6, 0.95))
+    run.verdict("c", "half", 0.5, FOUND, **point)
+    run.verdict("c", "half", 0.5, FOUND)
     first, second = (verdict["parameters"] for verdict in run.verdicts)
     assert first == before | {"d": 2, "k": 3, "grid": [1.0, 2.0], "pair": [1, 2.0]}
     assert second == run.parameters == before
@@ -254,27 +216,34 @@ def test_the_point_joins_the_parameters_of_its_verdict_alone(run):
 
 
 def fill(run):
-    run.verdict("π(2) is the share", "Brightwell & Luczak (1.2)", 0.5, Interval(0.5, 0.4, 0.6, 1))
-    run.verdict("it is 2", "Theorem 1.2", 3, Interval(2, 2, 2, 0.95), relation="exactly", d=2)
+    run.verdict("π(2) is the share", "half", 0.5, FOUND)
+    run.verdict("it is 2", "whole", 3, Computed(2), relation="exactly", d=2)
     return run
 
 
-def test_each_verdict_is_written_with_its_nine_keys(run, build):
+def test_each_verdict_is_written_whole(run, build):
     fill(run).finish()
     written = verdicts(build)
-    assert [list(verdict) for verdict in written] == [KEYS, KEYS]
+    assert [tuple(verdict) for verdict in written] == [KEYS, KEYS]
     assert written[0] == {
         "claim": "π(2) is the share",
-        "source": "Brightwell & Luczak (1.2)",
-        "parameters": run.parameters,
+        "statement": "half",
+        "kind": "derived",
+        "relation": "equal",
+        "against": [0.25, 0.75],
+        "hypotheses": [],
         "predicted": 0.5,
         "measured": 0.5,
         "low": 0.4,
         "high": 0.6,
+        "confidence": 0.95,
         "effective": None,
-        "holds": True,
+        "outcome": "holds",
+        "parameters": run.parameters,
+        "source": "this project",
+        "refused": "",
     }
-    assert written[1]["holds"] is False
+    assert (written[1]["outcome"], written[1]["source"]) == ("does not hold", "this project, (2)")
     assert written[1]["parameters"] == run.parameters | {"d": 2}
     assert {path.name for path in build.iterdir()} == {"verdicts", "provenance"}
     assert [path.name for path in build.glob("*/*")] == ["small.json", "small.json"]
@@ -282,12 +251,13 @@ def test_each_verdict_is_written_with_its_nine_keys(run, build):
 
 @pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.array, int])
 def test_numbers_of_numpy_are_written_as_plain_numbers(run, build, kind):
-    run.verdict("c", "s", kind(2), Interval(kind(2), kind(2), kind(2), 0.95), relation="exactly")
+    run.verdict("c", "half", kind(8), Interval(kind(8), kind(7), kind(9), 0.95))
+    run.verdict("c", "whole", kind(2), Computed(kind(2)), relation="exactly")
     run.finish()
-    (written,) = verdicts(build)
-    assert written["holds"] is True
-    assert [written[key] for key in ("predicted", "measured", "low", "high")] == [2] * 4
-    assert run.verdicts[0]["holds"] is True
+    first, second = verdicts(build)
+    assert [first[key] for key in ("predicted", "measured", "low", "high")] == [8, 8, 7, 9]
+    assert [second[key] for key in ("predicted", "measured", "low", "high")] == [2] * 4
+    assert first["outcome"] == second["outcome"] == "holds"
 
 
 def test_equal_input_gives_equal_bytes_on_any_number_of_threads(tmp_path, monkeypatch):
