@@ -30,8 +30,10 @@ from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
+from supermarket.controls import controlled_interval
 from supermarket.pools import ServerPools
-from supermarket.statistics import Interval, batch_interval
+from supermarket.statistics import Interval
+from supermarket.theory.utility import best_utility, unavoidable_deficit
 from supermarket.validation import ParameterError, choice, integer, real
 
 _POLICIES = ("jlmu", "threshold", "jsq", "random")
@@ -66,6 +68,10 @@ class PoolSimulation:
         Time-averaged number of tasks a pool.
     batch_utility, batch_misplaced, batch_tasks : ndarray of float64, shape (batches,)
         The same averages over consecutive stretches of equal length.
+    batch_profile : ndarray of float64, shape (batches, m, levels)
+        The profile over the same stretches.
+    batch_threshold : ndarray of float64, shape (batches, m * levels)
+        The share of time at each threshold over the same stretches.
     events : int
         Arrivals and departures, those of the warm-up included.
     pools, n, rho, policy, tolerance, horizon, warmup, start, seed, version
@@ -84,6 +90,8 @@ class PoolSimulation:
     batch_utility: NDArray[np.float64]
     batch_misplaced: NDArray[np.float64]
     batch_tasks: NDArray[np.float64]
+    batch_profile: NDArray[np.float64]
+    batch_threshold: NDArray[np.float64]
     events: int
     pools: ServerPools
     n: int
@@ -97,16 +105,35 @@ class PoolSimulation:
     version: str
 
     def utility_interval(self, confidence: float = 0.95, **options: Any) -> Interval:
-        """Return the batch-means interval for the utility; options of `batch_interval`."""
-        return batch_interval(self.batch_utility, confidence, **options)
+        """Return the interval for the mean utility in steady state.
+
+        The mean number of tasks a pool is rho under every policy: it is a control variate (see
+        `supermarket.controls.controlled_interval`, which the options are for).
+        """
+        return controlled_interval(self.batch_utility, self._controls[:1], confidence, **options)
 
     def misplaced_interval(self, confidence: float = 0.95, **options: Any) -> Interval:
-        """Return the interval for `misplaced`, far narrower than that for the utility.
+        """Return the interval for `misplaced` in steady state, far narrower than for the utility.
 
         The utility is the best one for the tasks present less this. The number of tasks is Poisson
-        of mean n rho under every policy: what it takes from the utility is known exactly.
+        of mean n rho under every policy, so the means of it and of the best utility are known:
+        both are control variates.
         """
-        return batch_interval(self.batch_misplaced, confidence, **options)
+        return controlled_interval(self.batch_misplaced, self._controls, confidence, **options)
+
+    def profile_interval(
+        self, i: int, j: int, confidence: float = 0.95, **options: Any
+    ) -> Interval:
+        """Return the interval for ``profile[i, j - 1]``, with the number of tasks as a control."""
+        shares = self.batch_profile[:, i, j - 1]
+        return controlled_interval(shares, self._controls[:1], confidence, **options)
+
+    @property
+    def _controls(self) -> list[NDArray[np.float64]]:
+        """Tasks and best utility in each batch, less their means in steady state."""
+        known = float(best_utility(self.pools, self.rho))
+        known -= unavoidable_deficit(self.pools, self.rho, self.n)
+        return [self.batch_tasks - self.rho, self.batch_utility + self.batch_misplaced - known]
 
 
 def simulate_pools(
@@ -234,6 +261,8 @@ def simulate_pools(
         batch_utility=utility,
         batch_misplaced=misplaced,
         batch_tasks=by_pair[0].sum(axis=(1, 2)),
+        batch_profile=by_pair[0],
+        batch_threshold=used,
         events=chain.events,
         pools=pools,
         n=n,

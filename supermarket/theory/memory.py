@@ -146,6 +146,35 @@ def memory_max_queue(n: int, lam: float, d: int) -> int:
     return int(np.flatnonzero(logs >= -math.log(n))[-1])
 
 
+def memory_relaxation_time(lam: float, d: int) -> float:
+    """Return the time in which the averaged ODE forgets its start, in mean service times.
+
+    It is -1 over the largest real part of an eigenvalue of the Jacobian at the fixed point, by
+    central differences, with the levels that more than 1e-9 of the queues reach.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.theory.memory import memory_relaxation_time
+    >>> round(memory_relaxation_time(0.8, 1), 2)
+    7.21
+    """
+    levels = memory_max_queue(10**9, lam, d)
+    fixed = np.exp(log_memory_fixed_point(lam, d, levels))[1:]
+    padded = np.append(np.append(1.0, fixed), 0.0)
+    jacobian = np.zeros((levels, levels))
+    for k, step in enumerate(1e-6 * fixed):
+        for side in (1, -1):
+            padded[1:-1] = fixed
+            padded[1 + k] += side * step
+            jacobian[:, k] += side * _slope(lam, d, padded) / (2 * step)
+    return float(-1 / np.linalg.eigvals(jacobian).real.max())
+
+
 def remembered_law(profile: ArrayLike, d: int) -> NDArray[np.float64]:
     """Return the equilibrium law of the remembered length while the profile stands still.
 
@@ -224,8 +253,7 @@ def memory_trajectory(
 
     def slope(_time: float, inner: NDArray[np.float64]) -> NDArray[np.float64]:
         padded[1:-1] = inner
-        joined = _remembered(padded[:-1], d) * padded[:-1] ** d
-        return -lam * np.diff(joined) + np.diff(padded[1:])
+        return _slope(lam, d, padded)
 
     if times[-1] == 0:
         return padded[np.newaxis, :-1].copy()
@@ -236,6 +264,12 @@ def memory_trajectory(
     if not solution.success:
         raise ArithmeticError(f"the ODE solver stopped: {solution.message}")
     return np.column_stack([np.ones(len(times)), solution.y.T])
+
+
+def _slope(lam: float, d: int, padded: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return dv_k / dt for all k but the first and the last of `padded`, v_0 = 1 and 0."""
+    joined = _remembered(padded[:-1], d) * padded[:-1] ** d
+    return -lam * np.diff(joined) + np.diff(padded[1:])
 
 
 def _remembered(v: NDArray[np.float64], d: int) -> NDArray[np.float64]:

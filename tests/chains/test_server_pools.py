@@ -21,7 +21,8 @@ from supermarket import ParameterError
 from supermarket.chains import server_pools as chain
 from supermarket.chains.server_pools import simulate_pools
 from supermarket.pools import server_pools
-from supermarket.theory.utility import best_utility, deficit
+from supermarket.statistics import batch_interval
+from supermarket.theory.utility import best_utility, deficit, unavoidable_deficit
 
 Z = 6.5
 POLICIES = ("jlmu", "threshold", "jsq", "random")
@@ -357,10 +358,26 @@ def test_averages_are_those_of_the_profile():
     assert run.batch_tasks.mean() == pytest.approx(run.tasks)
     assert sum(run.thresholds.values()) == pytest.approx(1)
     assert np.all(run.batch_misplaced > -1e-12)
-    interval = run.utility_interval(0.99)
-    assert interval.estimate == pytest.approx(run.utility)
-    assert run.misplaced_interval(0.99).estimate == pytest.approx(run.misplaced)
+    assert np.allclose(run.batch_profile.mean(axis=0), run.profile)
+    assert np.allclose(run.batch_threshold.sum(axis=1), 1)
     assert run.max_tasks >= np.flatnonzero(run.profile.sum(axis=0))[-1] + 1
+
+
+@pytest.mark.skipif(not JIT, reason="needs a long run")
+def test_known_means_take_the_noise_out_and_leave_the_mean():
+    pools = server_pools([0.5, 0.5], [shared(80), shared(120)])
+    run = simulate_pools(pools, 3200, 10.25, horizon=100, seed=1)
+    raw = batch_interval(run.batch_misplaced, 0.9999)
+    found = run.misplaced_interval(0.9999)
+    assert found.high - found.low < 0.5 * (raw.high - raw.low)
+    # Two ways to the same mean, each wrong in 1 of 10**4 runs: by what is lost, and by what is had.
+    known = float(best_utility(pools, 10.25)) - unavoidable_deficit(pools, 10.25, 3200)
+    utility = run.utility_interval(0.9999)
+    assert utility.low < known - found.low
+    assert known - found.high < utility.high
+    # Shares with the same control add up as the tasks do, whose mean is known.
+    shares = [run.profile_interval(i, j, 0.9999).estimate for i in (0, 1) for j in range(1, 20)]
+    assert sum(shares) == pytest.approx(10.25, abs=1e-6)
 
 
 def test_a_given_start_is_where_it_starts():

@@ -11,6 +11,7 @@ from supermarket.theory.memory import (
     log_memory_fixed_point,
     memory_exponent,
     memory_max_queue,
+    memory_relaxation_time,
     memory_trajectory,
     remembered_law,
 )
@@ -128,3 +129,12 @@ def test_few_jobs_and_one_fresh_queue(lam):
     # v_2 = lam**2 exactly: Q_1 = 1 for d = 1.
     assert log_memory_fixed_point(lam, 1, 2)[2] == pytest.approx(2 * np.log(lam), rel=1e-14)
     assert remembered_law([1.0, lam], 1).tolist() == pytest.approx([0.0, 1.0], abs=1e-15)
+
+
+@pytest.mark.parametrize(("lam", "d"), [(0.5, 1), (0.8, 2), (0.9, 1)])
+def test_the_slowest_mode_of_the_equations_is_what_a_path_forgets_by(lam, d):
+    time = memory_relaxation_time(lam, d)
+    off = memory_trajectory(lam, d, [6 * time, 7 * time], start=[1, 1, 0.2])
+    fixed = np.exp(log_memory_fixed_point(lam, d, off.shape[1] - 1))
+    far, near = (off - fixed)[:, 1]
+    assert math.log(far / near) == pytest.approx(1, abs=0.01)

@@ -1,0 +1,101 @@
+"""Control variates for batch means: noise whose source is known is taken out.
+
+In a run some averages have means that are known exactly, such as the share of busy servers or the
+number of tasks. What such an average is off by in a batch tells of what others are off by.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from supermarket.statistics import Interval, batch_interval
+from supermarket.validation import ParameterError, integer
+
+_CONSTANT = 1e-9  # of a control's variance: less than this, and it is a combination of the others
+
+
+def controlled_interval(
+    batches: ArrayLike,
+    controls: Sequence[ArrayLike],
+    confidence: float = 0.95,
+    *,
+    among: int = 1,
+    **options: float,
+) -> Interval:
+    """Return Student's interval for a mean over batches, less what the controls explain.
+
+    The batches are fitted, by least squares, as a constant plus multiples of the controls. The
+    constant is the mean where all controls are 0. Its error includes that of the multiples. The
+    fit is refused, or widened, as `supermarket.statistics.batch_interval` does with what is left:
+    where neighbouring batches are still correlated. The bias of the fit is of order 1 / m.
+
+    Parameters
+    ----------
+    batches : array_like of float, shape (m,)
+        Means over consecutive stretches of equal length, or of independent copies.
+    controls : sequence of array_like of float, shape (m,)
+        Averages over the same stretches less their known means. One that is a combination of those
+        before it is left out.
+    confidence, among
+        As in `supermarket.statistics.mean_interval`.
+    **options
+        `relaxations`, as in `supermarket.statistics.batch_interval`.
+
+    Returns
+    -------
+    Interval
+        `effective` is the number of samples without controls that would give the same interval.
+
+    Raises
+    ------
+    ParameterError
+        If the shapes do not agree, or there are fewer than 8 batches more than controls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from supermarket.controls import controlled_interval
+    >>> rng = np.random.default_rng(1)
+    >>> busy = rng.normal(0.0, 0.1, 64)
+    >>> waiting = 2.0 + 5.0 * busy + rng.normal(0.0, 0.01, 64)
+    >>> found = controlled_interval(waiting, [busy], 0.99)
+    >>> bool(found.low < 2.0 < found.high), bool(found.high - found.low < 0.02)
+    (True, True)
+    """
+    from scipy.stats import t
+
+    y = np.asarray(batches, dtype=np.float64)
+    columns = [np.asarray(control, dtype=np.float64) for control in controls]
+    if y.ndim != 1 or any(column.shape != y.shape for column in columns):
+        raise ParameterError("batches and controls must be lists of numbers of equal length.")
+    if len(y) < len(columns) + 8:
+        raise ParameterError(
+            f"{len(y)} batches are too few for {len(columns)} controls: give at least "
+            f"{len(columns) + 8}."
+        )
+    design = np.ones((len(y), 1))
+    for column in columns:
+        rest = column - design @ np.linalg.lstsq(design, column, rcond=None)[0]
+        spread = column - column.mean()
+        if rest @ rest > _CONSTANT * (spread @ spread):
+            design = np.column_stack([design, column])
+    fitted = np.linalg.lstsq(design, y, rcond=None)[0]
+    rest = y - design @ fitted
+    left = batch_interval(fitted[0] + rest, confidence, among=among, **options)
+    if not math.isfinite(left.low):
+        return replace(left, estimate=float(fitted[0]))
+    freedom = len(y) - design.shape[1]
+    # How much more the constant is uncertain by than the mean of what is left.
+    more = len(y) * float(np.linalg.inv(design.T @ design)[0, 0])
+    error = math.sqrt(rest @ rest / freedom * more / len(y))
+    level = 1 - (1 - confidence) / (2 * integer("among", among, 1))
+    widened = (left.high - left.low) / 2 * math.sqrt(more * (len(y) - 1) / freedom)
+    half = max(float(t.ppf(level, freedom)) * error, widened)
+    plain = float(t.ppf(level, len(y) - 1)) * float(y.std(ddof=1))
+    return Interval(
+        float(fitted[0]), float(fitted[0]) - half, float(fitted[0]) + half, confidence,
+        (plain / half) ** 2 if half > 0 else math.nan,
+    )  # fmt: skip
