@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.theory.fixed_point import k_lambda_d
+from supermarket.theory.drifts import stationary_covariance
+from supermarket.theory.fixed_point import fixed_point, k_lambda_d
 from supermarket.validation import (
     EXACT_MAX,
     MOST_QUEUES,
@@ -142,8 +143,10 @@ def hypotheses(
     phi : float or callable
         The factor in (C), or a function of n that gives it. *The paper's own is not known here.*
         That 1/(1-lam) is to be small against sqrt(n d) is what it says of the power family; the
-        factor eps comes from the width of N^eps, and a 1 / log n may belong to it: then pass
-        ``lambda n: 1 / math.log(n)``.
+        factor eps comes from the width of N^eps. For k = 2 it cannot be constant if the good set is
+        to last for exp(c log(n)**2): with phi = 1 its edges may be 5 standard deviations of the
+        linear noise away, which is passed after some exp(12.5) relaxation times. So a multiple of
+        1 / log n belongs to it (derived here): pass ``lambda n: 1 / math.log(n)`` to try that.
 
     Returns
     -------
@@ -178,6 +181,81 @@ def hypotheses(
     ]
 
 
+def fewest_queues(eps: float = LARGEST_EPS, phi: float = 1.0) -> float:
+    r"""Return the smallest n at which the hypotheses of Theorem 1.2 can be met, for some d and lam.
+
+    (A) and (B) ask for d >= 200 k log(n)**2 / eps, and (B) and (C) for
+
+    .. math::
+        \sqrt{n d} \ge \frac{100\,k\,d^{k-1}}{\varphi\,\varepsilon^2}:
+
+    the fewest choices are best, and k = 2.
+
+    Parameters
+    ----------
+    eps : float
+        In (0, 1/10].
+    phi : float
+        The factor in (C), see `hypotheses`.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.theory.near_saturation import fewest_queues
+    >>> f"{fewest_queues():.3g}"
+    '1.99e+15'
+    """
+    eps = real("eps", eps, 0.0, LARGEST_EPS, open_low=True)
+    phi = real("phi", phi, 0.0, open_low=True)
+    least = math.inf
+    for k in range(2, 10):
+        # In logarithms: n = (100 k / (phi eps**2))**2 d**(2k-3), d = 200 k log(n)**2 / eps.
+        log_n, before = 10.0, 0.0
+        while abs(log_n - before) > 1e-13 * log_n:
+            before = log_n
+            log_d = math.log(200 * k * log_n**2 / eps)
+            log_n = 2 * math.log(100 * k / (phi * eps**2)) + (2 * k - 3) * log_d
+        least = min(least, math.exp(log_n))
+    return least
+
+
+def largest_delta(alpha: float, beta: float) -> float:
+    """Return how fast N^eps may narrow in the power family: eps = n**-delta, delta below this.
+
+    It is min(alpha - (k-1) beta, (1 + beta)/2 - alpha), k = ceil(alpha / beta): the first from (B),
+    the second from (C) with a constant factor (derived here; the paper's range is not known). At or
+    below 0 there is none.
+
+    Parameters
+    ----------
+    alpha, beta : float
+        In (0, 1).
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.theory.near_saturation import largest_delta
+    >>> round(largest_delta(0.6, 0.45), 3)
+    0.125
+    """
+    alpha = real("alpha", alpha, 0.0, 1.0, open_low=True, open_high=True)
+    beta = real("beta", beta, 0.0, 1.0, open_low=True, open_high=True)
+    k = math.ceil(alpha / beta)
+    return min(alpha - (k - 1) * beta, (1 + beta) / 2 - alpha)
+
+
 def smallest_eps(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
     """Return the smallest eps for which a state is in N^eps(n, d, lam, k_{lam,d}).
 
@@ -210,13 +288,7 @@ def smallest_eps(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
     >>> smallest_eps([[10000, 9990, 9500, 0], [10000, 9990, 9500, 1]], 50, 0.999).round(3).tolist()
     [0.0, inf]
     """
-    counts = np.asarray(counts)
-    if counts.ndim not in (1, 2) or counts.shape[-1] < 1 or np.any(np.diff(counts) > 0):
-        raise ParameterError("counts must not increase from level to level, one row a state.")
-    _, d, lam = _checked(1, d, lam)
-    k = k_lambda_d(lam, d)
-    missing = max(0, k + 2 - counts.shape[-1])
-    padded = np.pad(counts, [*[(0, 0)] * (counts.ndim - 1), (0, missing)])
+    padded, d, lam, k = _states(counts, d, lam)
     shorter = padded[..., :1] - padded[..., 1 : k + 1]
     expected = leading_shorter(lam, d, k)[1:]
     off = np.abs(shorter / (padded[..., :1] * expected) - 1).max(axis=-1) / 5
@@ -325,6 +397,211 @@ def length_counts(n: int, d: int, lam: float, eps: float) -> Window:
     )
 
 
+def smallest_eps_of_lengths(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
+    """Return the smallest eps with which item (d) holds for a state: single lengths below k.
+
+    The number of queues of length exactly j, j = 1..k-1, is within a factor 1 +- 6 eps of
+    n (1-lam) (lam d)**j. For a state of N^eps it follows where eps lam d >= 2.
+
+    Parameters
+    ----------
+    counts, d, lam
+        As in `smallest_eps`.
+
+    Returns
+    -------
+    ndarray of float64, shape () or (m,)
+        0 for k = 1, where there is no such length.
+
+    Raises
+    ------
+    ParameterError
+        As in `smallest_eps`.
+
+    Examples
+    --------
+    >>> from supermarket.theory.near_saturation import smallest_eps_of_lengths
+    >>> float(smallest_eps_of_lengths([10000, 9990, 9400, 0], 50, 0.999).round(3))
+    0.03
+    """
+    padded, d, lam, k = _states(counts, d, lam)
+    exactly = padded[..., 1:k] - padded[..., 2 : k + 1]
+    expected = leading_shorter(lam, d, k)[2:]
+    off = np.abs(exactly / (padded[..., :1] * expected) - 1) / 6
+    return off.max(axis=-1, initial=0.0)
+
+
+def linear_good_set_share(
+    n: int, d: int, lam: float, eps: float, *, independent: bool = False
+) -> float:
+    """Return the probability of the edges of N^eps in the linear noise about the fixed point.
+
+    Queues longer than k are left out, so it is good where they are rare.
+
+    Parameters
+    ----------
+    n, d, lam
+        As in `hypotheses`.
+    eps : float
+        In (0, 1/10].
+    independent : bool
+        Whether to take the noise of n independent queues instead, as a thing to compare with.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.theory.near_saturation import linear_good_set_share
+    >>> round(linear_good_set_share(10**6, 501, 1 - 10**-3.6, 0.1), 3)
+    0.987
+    """
+    from scipy.stats import multivariate_normal
+
+    window = shorter_counts(n, d, lam, eps)
+    k = len(window.leading)
+    middle = fixed_point_shorter(lam, d, k)[1:]
+    if independent:
+        covariance = np.minimum.outer(middle, middle) - np.outer(middle, middle)
+    else:
+        covariance = stationary_covariance(lam, d)[1 : k + 1, 1 : k + 1]
+    scale = np.sqrt(n * np.diag(covariance))
+    low, high = ((edge - n * middle) / scale for edge in (window.low, window.high))
+    correlation = n * covariance / np.outer(scale, scale)
+    law = multivariate_normal(np.zeros(k), correlation, allow_singular=True, seed=1)
+    return float(law.cdf(high, lower_limit=low))
+
+
+def log_rate_of_longer(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
+    """Return the logarithm of the rate at which a queue of length k + 1 appears, k = k_{lam,d}.
+
+    It is lam n u_k**d per mean service time. In equilibrium its mean is also the mean number of
+    queues longer than k, since each of them leaves that length again at rate 1 (derived here).
+
+    Parameters
+    ----------
+    counts, d, lam
+        As in `smallest_eps`.
+
+    Returns
+    -------
+    ndarray of float64, shape () or (m,)
+        Minus infinity where no queue has length k.
+
+    Raises
+    ------
+    ParameterError
+        As in `smallest_eps`.
+
+    Examples
+    --------
+    >>> from supermarket.theory.near_saturation import log_rate_of_longer
+    >>> float(log_rate_of_longer([10000, 9990, 9000, 0], 50, 0.999).round(3))
+    3.941
+    """
+    padded, d, lam, k = _states(counts, d, lam)
+    n = padded[..., 0]
+    with np.errstate(divide="ignore"):
+        logs = np.log1p(-(n - padded[..., k]) / n)
+    return np.log(lam * n) + d * logs
+
+
+def log_rate_bound(n: int, d: int, lam: float, eps: float) -> float:
+    """Return a bound on `log_rate_of_longer` in all states of N^eps.
+
+    There u_k is at most 1 - (1 - 5 eps) (1-lam) (lam d)**(k-1).
+
+    Parameters
+    ----------
+    n, d, lam, eps
+        As in `shorter_counts`.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.theory.near_saturation import log_rate_bound
+    >>> round(log_rate_bound(10**17, 8_000_000, 1 - 6e-11, 0.1), 1)
+    -1881.1
+    """
+    least = shorter_counts(n, d, lam, eps).low[-1] / n
+    return math.log(lam * n) + d * math.log1p(-least)
+
+
+def mean_of_longer(n: int, d: int, lam: float, *, k: int | None = None) -> float:
+    """Return the mean number of queues longer than k in equilibrium, with normal fluctuations.
+
+    lam n E u_k**d with u_k normal about the fixed point: lam n pi(k)**d exp(d (d-1) Var / 2), Var
+    the relative variance of u_k in the linear noise (derived here). Good while the exponent is
+    below 1 or so.
+
+    Parameters
+    ----------
+    n, d, lam
+        As in `hypotheses`.
+    k : int, optional
+        The length, k_{lam,d} if not given.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.theory.near_saturation import mean_of_longer
+    >>> round(mean_of_longer(10**6, 30, 0.9833), 3)
+    0.158
+    """
+    n, d, lam = _checked(n, d, lam)
+    k = k_lambda_d(lam, d) if k is None else integer("k", k, 1, 1000)
+    level = fixed_point(lam, d, k)[k]
+    variance = stationary_covariance(lam, d)[k, k] / n / level**2
+    return float(lam * n * level**d * math.exp(d * (d - 1) * variance / 2))
+
+
+def busy_slopes(lam: float, d: int, levels: int) -> NDArray[np.float64]:
+    """Return how much the mean of each level moves with the mean of the first, at the fixed point.
+
+    In balance the mean of u_{i+1} is lam times that of u_i**d, so a busy share that comes out too
+    high by x over a long run, above its expectation lam, lifts level i by about
+    prod_{j<i} lam d pi(j)**(d-1) times x. Taken off each batch it leaves the expectation as it is,
+    and a small part of the noise: a control variate.
+
+    Parameters
+    ----------
+    lam, d
+        As in `hypotheses`.
+    levels : int
+        Last level wanted, at least 1.
+
+    Returns
+    -------
+    ndarray of float64, shape (levels + 1,)
+        0 and 1 for levels 0 and 1.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.theory.near_saturation import busy_slopes
+    >>> busy_slopes(0.99, 10, 2).round(2).tolist()
+    [0.0, 1.0, 9.04]
+    """
+    _, d, lam = _checked(1, d, lam)
+    levels = integer("levels", levels, 1, 1000)
+    logs = np.log1p(-fixed_point_shorter(lam, d, levels - 1)[1:])
+    return np.append(0.0, np.cumprod(np.append(1.0, lam * d * np.exp((d - 1) * logs))))
+
+
 def fixed_point_shorter(lam: float, d: int, levels: int) -> NDArray[np.float64]:
     """Return 1 - pi(i) for i = 0..levels, precise where pi(i) is near 1, from (1.2).
 
@@ -392,3 +669,14 @@ def leading_shorter(lam: float, d: int, k: int) -> NDArray[np.float64]:
 
 def _checked(n: int, d: int, lam: float) -> tuple[int, int, float]:
     return integer("n", n, 1, MOST_QUEUES), integer("d", d, 2, EXACT_MAX), arrival_rate(lam)
+
+
+def _states(counts: ArrayLike, d: int, lam: float) -> tuple[NDArray, int, float, int]:
+    """Return the counts with levels up to k + 1 at least, d, lam and k, checked."""
+    counts = np.asarray(counts)
+    if counts.ndim not in (1, 2) or counts.shape[-1] < 1 or np.any(np.diff(counts) > 0):
+        raise ParameterError("counts must not increase from level to level, one row a state.")
+    _, d, lam = _checked(1, d, lam)
+    k = k_lambda_d(lam, d)
+    missing = max(0, k + 2 - counts.shape[-1])
+    return np.pad(counts, [*[(0, 0)] * (counts.ndim - 1), (0, missing)]), d, lam, k

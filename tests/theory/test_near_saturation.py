@@ -3,21 +3,31 @@
 import math
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
 
 from supermarket import ParameterError, fixed_point, k_lambda_d
+from supermarket.theory.drifts import drift, stationary_covariance
 from supermarket.theory.near_saturation import (
+    busy_slopes,
+    fewest_queues,
     fixed_point_shorter,
     hypotheses,
     in_good_set,
+    largest_delta,
     leading_shorter,
     length_counts,
+    linear_good_set_share,
     linear_shorter,
+    log_rate_bound,
+    log_rate_of_longer,
+    mean_of_longer,
     power_case,
     shorter_counts,
     smallest_eps,
+    smallest_eps_of_lengths,
 )
 
 LITERAL = (10**17, 8_000_000, 1 - 6e-11)
@@ -257,3 +267,103 @@ def test_power_case():
     assert power_case(4 * 10**18, 0.6, 0.45).k == 2
     with pytest.raises(ParameterError, match="rounds to d = 1"):
         power_case(10, 0.5, 0.1)
+
+
+# --- edges, rates and the linear noise -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("phi", [1.0, 0.5])
+def test_fewest_queues_is_the_edge_of_the_hypotheses(phi):
+    """At it (A), (B), (C) hold for one pair of d and lam only; a little beyond, for many."""
+    least = fewest_queues(0.1, phi)
+
+    def possible(n):
+        best = 4000 * math.log(n) ** 2
+        shapes = product(np.linspace(0.95, 1.3, 36), np.linspace(0.95, 1.5, 56))
+        pairs = [(round(best * a), 1 - 0.1 / (200 * best * b)) for a, b in shapes]
+        return any(all(h.holds for h in hypotheses(n, *p, 0.1, phi=phi)) for p in pairs)
+
+    assert least > 1e15
+    assert not possible(int(0.99 * least))
+    assert possible(int(1.1 * least))
+    assert fewest_queues(0.05) > 10 * fewest_queues(0.1)
+
+
+def test_largest_delta():
+    assert largest_delta(0.6, 0.45) == pytest.approx(0.125)  # from (C)
+    assert largest_delta(0.5, 0.45) == pytest.approx(0.05)  # from (B)
+    assert largest_delta(0.9, 0.7) < 0
+    assert largest_delta(0.5, 0.2) == pytest.approx(0.1)  # k = 3
+
+
+def test_item_d_follows_from_the_good_set():
+    rng = np.random.default_rng(3)
+    n, d, lam = 10**15, 2000, 1 - 1e-9
+    k = k_lambda_d(lam, d)
+    for eps in (0.1, 0.01):
+        for _ in range(100):
+            w = leading_shorter(lam, d, k)[1:] * (1 + 5 * eps * rng.choice([-0.999, 0.999], k))
+            counts = np.array([n, *(n - np.rint(n * w).astype(np.int64)), 0])
+            assert smallest_eps_of_lengths(counts, d, lam) < eps
+    assert smallest_eps_of_lengths([[10**4, 9990, 9400], [10**4, 9990, 9000]], 50, 0.999).shape == (
+        2,
+    )
+    off = [10**6, 10**6 - 10**3, 10**6 - 10**3 - 2 * 49950, 0]  # twice as many of length 1
+    assert smallest_eps_of_lengths(off, 50, 0.999) == pytest.approx(1 / 6)
+    assert smallest_eps_of_lengths([100, 90], 10, 0.9) == 0  # k = 1: no such length
+
+
+def test_good_set_share_against_draws():
+    """10^5 normal draws; the share is off by 4 standard errors in one run of 10^4."""
+    case = power_case(10**6, 0.6, 0.45)
+    covariance = stationary_covariance(case.lam, case.d)[1:3, 1:3] / case.n
+    middle = fixed_point_shorter(case.lam, case.d, 2)[1:]
+    rng = np.random.default_rng(4)
+    w = (
+        rng.multivariate_normal(middle, covariance, 10**5)
+        / leading_shorter(case.lam, case.d, 2)[1:]
+    )
+    inside = np.mean(np.all(np.abs(w - 1) < 0.5, axis=1))
+    found = linear_good_set_share(case.n, case.d, case.lam, 0.1)
+    assert abs(found - inside) < 4 * math.sqrt(found * (1 - found) / 10**5)
+    assert linear_good_set_share(case.n, case.d, case.lam, 0.05) < found - 0.1
+    assert linear_good_set_share(case.n, case.d, case.lam, 0.1, independent=True) > 1 - 1e-9
+
+
+def test_rate_of_longer_is_that_of_the_drift():
+    counts = [10**6, 10**6 - 300, 10**6 - 20_000, 0, 0]
+    d, lam = 60, 1 - 2e-3
+    assert k_lambda_d(lam, d) == 2
+    rise = drift(counts, d, lam)[3]
+    assert math.exp(log_rate_of_longer(counts, d, lam)) == pytest.approx(rise, rel=1e-9)
+    assert log_rate_of_longer([100, 90, 0], 60, lam) == -math.inf
+
+
+def test_rate_bound_is_reached_at_the_edge_of_the_good_set():
+    n, d, lam, eps = 10**15, 2000, 1 - 1e-6, 0.1
+    least = 0.5 * leading_shorter(lam, d, 2)[1:]
+    edge = np.array([n, *(n - np.rint(n * least).astype(np.int64)), 0])
+    bound = log_rate_bound(n, d, lam, eps)
+    assert log_rate_of_longer(edge, d, lam) == pytest.approx(bound, rel=1e-9)
+    inside = edge.copy()
+    inside[1:3] -= [n // 10**8, n // 10**4]
+    assert in_good_set(inside, d, lam, eps)
+    assert log_rate_of_longer(inside, d, lam) < bound - 0.1
+
+
+def test_mean_of_longer_tends_to_the_fixed_point():
+    d, lam = 1000, 1 - 2e-5
+    for n, factor in ((10**15, 1.0), (2 * 10**9, math.exp(d**3 / 4e9))):
+        expected = n * fixed_point(lam, d, 3)[3] * factor
+        assert mean_of_longer(n, d, lam) == pytest.approx(expected, rel=2e-2)
+
+
+def test_busy_slopes_are_derivatives_of_the_fixed_point():
+    """Level i of the solution of u_{i+1} = lam u_i^d, with its first level moved."""
+    d, lam, by = 12, 0.99, 1e-7
+    levels = [lam, lam + by]
+    slopes = busy_slopes(lam, d, 3)
+    assert slopes[:2].tolist() == [0.0, 1.0]
+    for i in (2, 3):
+        levels = [lam * u**d for u in levels]
+        assert slopes[i] == pytest.approx((levels[1] - levels[0]) / by, rel=1e-4)
