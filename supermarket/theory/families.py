@@ -23,8 +23,10 @@ def few_choices(n: int, alpha: float, theta: float, gamma: float) -> tuple[int, 
     .. math::
         d^k = n^\alpha \log^\theta n, \qquad k = \lceil \gamma \log n / \log\log n \rceil \ge 2,
 
-    so that d is of the order of (log n)**(alpha / gamma) and k tends to infinity. In the limit,
-    hypothesis (A) needs theta > 2 and (B) theta < alpha / gamma - 1.
+    so that d is of the order of (log n)**(alpha / gamma) and k tends to infinity, slowly: with
+    gamma = 0.12 it is 2 up to n = 10**30. The paper asks for alpha < 1/2, gamma < alpha / 3 and
+    2 < theta < alpha / gamma - 1; hypothesis (A) needs the lower end and (B) the upper one. The
+    rounding of k is this project's.
 
     Parameters
     ----------
@@ -67,7 +69,8 @@ def levels_of_few_choices(n: float, gamma: float) -> int:
 def slow_load(n: int, alpha: float, beta: float) -> tuple[int, float]:
     """Return d = (log n)**beta and lam = 1 - (log n)**-alpha.
 
-    In the limit, hypothesis (A) needs k beta - alpha > 2 and (B) alpha > (k-1) beta; (C) holds.
+    The paper asks for alpha > 2 and (alpha + 2) / k < beta < alpha / (k - 1), k >= 2: in the limit
+    hypothesis (A) needs the lower end and (B) the upper one; (C) holds.
 
     Parameters
     ----------
@@ -100,8 +103,8 @@ def slow_load(n: int, alpha: float, beta: float) -> tuple[int, float]:
 def slowest_load(n: int, large: float, small: float) -> tuple[int, float]:
     """Return d = c log(n)**2 and lam = 1 - 1 / (C log(n)**2): the slowest approach of all.
 
-    With k = 2 and at every n, hypothesis (A) is c >= sqrt(2 C), and (B) is c <= eps C / 200: both
-    for C >= 80000 / eps**2 only.
+    With k = 2 and at every n, hypothesis (A) is c >= sqrt(2 C), and (B) is c <= eps C / 200: there
+    is such a c for C >= 80000 / eps**2. The paper asks for twice that, C > 160000 / eps**2.
 
     Parameters
     ----------

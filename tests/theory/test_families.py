@@ -32,6 +32,11 @@ def test_members_are_those_of_the_formulas(n):
     assert 1 / (1 - lam) == pytest.approx(1000 * log**2, rel=1e-8)
 
 
+def test_few_choices_have_k_2_for_long():
+    assert {levels_of_few_choices(10.0**m, 0.12) for m in range(3, 31)} == {2}
+    assert levels_of_few_choices(1e31, 0.12) == 3
+
+
 def test_k_grows_and_d_does_not_keep_up_with_any_power():
     levels = [levels_of_few_choices(10.0**m, 0.3) for m in (4, 8, 16, 32, 64, 128)]
     assert levels == [2, 2, 4, 6, 9, 16]
@@ -52,9 +57,13 @@ def test_hypotheses_of_the_slowest_load_do_not_depend_on_n(n):
     assert holding(n, *slowest_load(n, 8.2e6, 4110))[:2] == [True, False]
 
 
-def test_the_literal_member():
-    assert all(holding(10**16, *slowest_load(10**16, 8.2e6, 4060)))
-    assert not holding(10**14, *slowest_load(10**14, 8.2e6, 4060))[-1]
+@pytest.mark.parametrize("c", [5840.0, 7000.0, 8490.0])
+def test_members_that_the_paper_names(c):
+    """C > 160000 / eps**2 and sqrt(2 C) <= c <= eps C / 200: at large n every hypothesis holds."""
+    assert all(holding(10**17, *slowest_load(10**17, 1.7e7, c)))
+    assert not holding(10**14, *slowest_load(10**14, 1.7e7, c))[-1]
+    assert not all(holding(10**17, *slowest_load(10**17, 1.7e7, 0.99 * math.sqrt(2 * 1.7e7))))
+    assert not all(holding(10**17, *slowest_load(10**17, 1.7e7, 1.01 * 0.1 * 1.7e7 / 200)))
 
 
 @pytest.mark.parametrize("n", SIZES)
