@@ -111,7 +111,9 @@ def k_lambda_d(lam: float, d: int) -> int:
 def max_queue_hypothesis(n: int, lam: float, d: int) -> int:
     """Return the largest k with n pi(k) >= 1, the general hypothesis on the maximum queue length.
 
-    Display (1.4) of Brightwell & Luczak: in equilibrium the maximum is expected within 1 of it.
+    Brightwell & Luczak expect the maximum in equilibrium within 1 of the largest k for which an
+    inequality holds that is not quoted here. That at least one queue is as long on average,
+    n pi(k) >= 1, is this project's reading of it.
 
     Raises
     ------
