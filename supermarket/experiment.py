@@ -7,7 +7,6 @@ named by the environment variable SUPERMARKET_BUILD (``build`` in the working fo
 
 import ast
 import json
-import math
 import os
 import platform
 import re
@@ -20,43 +19,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 import supermarket
 from supermarket.statistics import Computed, Interval
 from supermarket.validation import Check, ParameterError, nearest
+from supermarket.verdict_table import ParameterTable, Table, VerdictTable
 from supermarket.verdicts import judge
 
 # How the work is spread, not what comes out: kept out of the verdict data.
 _SETTINGS = ("threads",)
 _LIBRARIES = ("numpy", "numba", "scipy", "pandas", "matplotlib")
-
-
-class Table:
-    """A small table that shows as HTML on a page and as text in a terminal.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> from supermarket.experiment import Table
-    >>> Table(pd.DataFrame({"d": [1, 2], "mean queue": [9.0, 2.35]}))
-     d  mean queue
-     1        9.00
-     2        2.35
-    """
-
-    def __init__(self, frame: pd.DataFrame, note: str = "", style: str = "") -> None:
-        self.frame = frame
-        self.note = note
-        self.style = style  # a class of book/assets/book.css
-
-    def _repr_html_(self) -> str:
-        note = f'<p class="provenance">{self.note}</p>' if self.note else ""
-        table = self.frame.to_html(index=False, border=0, classes=self.style)
-        return f'<div class="wide">{table}</div>{note}'
-
-    def __repr__(self) -> str:
-        return self.frame.to_string(index=False) + (f"\n{self.note}" if self.note else "")
 
 
 @dataclass(frozen=True)
@@ -125,7 +97,7 @@ class Experiment:
         self.verdicts.append(verdict)
         return str(verdict["outcome"])
 
-    def finish(self) -> Table:
+    def finish(self) -> VerdictTable:
         """Write the verdicts and what made them, and return the table of verdicts for the page."""
         build = Path(os.environ.get("SUPERMARKET_BUILD", "build"))
         provenance = {
@@ -140,17 +112,6 @@ class Experiment:
         }
         _write(build / "verdicts" / f"{self.name}.json", self.verdicts)
         _write(build / "provenance" / f"{self.name}.json", provenance)
-        frame = pd.DataFrame(
-            [
-                {
-                    "claim": verdict["claim"],
-                    "outcome": verdict["outcome"],
-                    **in_digits(verdict),
-                    "source": verdict["source"],
-                }
-                for verdict in self.verdicts
-            ]
-        )
         made = ", ".join(f"{library} {provenance[library]}" for library in _LIBRARIES)
         seed = f"seed {self.parameters['seed']}, " if "seed" in self.parameters else ""
         note = (
@@ -158,7 +119,7 @@ class Experiment:
             f"{_at_commit(provenance['commit'])}, {seed}Python {provenance['python']}, {made}, "
             f"in {provenance['seconds']} s."
         )
-        return Table(frame, note, "verdicts")
+        return VerdictTable(self.verdicts, self.name, note)
 
 
 def begin(name: str, namespace: dict[str, Any], **checks: Check) -> Experiment:
@@ -208,14 +169,9 @@ def begin(name: str, namespace: dict[str, Any], **checks: Check) -> Experiment:
         clean[parameter] = check(parameter, namespace[parameter])
     namespace.update(clean)
     meanings = _meanings(cells)
-    frame = pd.DataFrame(
-        [
-            {"parameter": key, "value": _shown(value), "meaning": meanings.get(key, "")}
-            for key, value in clean.items()
-        ]
-    )
+    rows = [(key, value, meanings.get(key, "")) for key, value in clean.items()]
     tracked = {key: _plain(value) for key, value in clean.items() if key not in _SETTINGS}
-    return Experiment(name, tracked, Table(frame))
+    return Experiment(name, tracked, ParameterTable(rows))
 
 
 def _injected(cells: list[str]) -> list[str]:
@@ -242,50 +198,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.ndarray | list | tuple):
         return [_plain(entry) for entry in value]
     return value
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return ", ".join(f"[{_shown(v)}]" if isinstance(v, list) else _shown(v) for v in value)
-    if isinstance(value, int):
-        return f"{value:,}".replace(",", "\u202f")
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
-def in_digits(verdict: dict[str, Any]) -> dict[str, str]:
-    """Return a verdict's numbers with the digits that its interval supports.
-
-    Examples
-    --------
-    >>> from supermarket.experiment import in_digits
-    >>> in_digits({"predicted": 0.9, "measured": 0.90012345, "low": 0.8995, "high": 0.9007})
-    {'predicted': '0.9', 'measured': '0.90012', 'interval': '0.8995 to 0.9007'}
-    """
-    low, high = verdict["low"], verdict["high"]
-    if low is None:
-        predicted, measured = (f"{verdict[key]:.6g}" for key in ("predicted", "measured"))
-        return {"predicted": predicted, "measured": measured, "interval": "none"}
-    numbers = [verdict["predicted"], verdict["measured"], low, high]
-    largest = max(map(abs, numbers))
-    width = high - low
-    if all(float(value).is_integer() for value in numbers) and largest < 1e15:
-        predicted, measured, low, high = (str(int(value)) for value in numbers)
-    else:
-        digits = 6
-        if width > 0 and largest > 0:
-            digits = 2 + max(1, math.ceil(math.log10(largest)) - math.floor(math.log10(width)))
-        digits = min(digits, 8)
-        # As many digits as it takes to see on which side of an end the prediction lies.
-        while digits < 17 and any(
-            (float(f"{numbers[0]:.{digits}g}") < float(f"{end:.{digits}g}")) != (numbers[0] < end)
-            or (float(f"{numbers[0]:.{digits}g}") > float(f"{end:.{digits}g}"))
-            != (numbers[0] > end)
-            for end in (low, high)
-            if not low <= numbers[0] <= high
-        ):
-            digits += 1
-        predicted, measured, low, high = (f"{value:.{digits}g}" for value in numbers)
-    return {"predicted": predicted, "measured": measured, "interval": f"{low} to {high}"}
 
 
 def _commit() -> str | None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from supermarket.experiment import in_digits
+from supermarket.digits import in_digits
 from tools.runs import Run
 
 PLACE = "<!-- scoreboard -->"  # in book/scoreboard.md
