@@ -565,43 +565,6 @@ def mean_of_longer(n: int, d: int, lam: float, *, k: int | None = None) -> float
     return float(lam * n * level**d * math.exp(d * (d - 1) * variance / 2))
 
 
-def busy_slopes(lam: float, d: int, levels: int) -> NDArray[np.float64]:
-    """Return how much the mean of each level moves with the mean of the first, at the fixed point.
-
-    In balance the mean of u_{i+1} is lam times that of u_i**d, so a busy share that comes out too
-    high by x over a long run, above its expectation lam, lifts level i by about
-    prod_{j<i} lam d pi(j)**(d-1) times x. Taken off each batch it leaves the expectation as it is,
-    and a small part of the noise: a control variate.
-
-    Parameters
-    ----------
-    lam, d
-        As in `hypotheses`.
-    levels : int
-        Last level wanted, at least 1.
-
-    Returns
-    -------
-    ndarray of float64, shape (levels + 1,)
-        0 and 1 for levels 0 and 1.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is out of range.
-
-    Examples
-    --------
-    >>> from supermarket.theory.near_saturation import busy_slopes
-    >>> busy_slopes(0.99, 10, 2).round(2).tolist()
-    [0.0, 1.0, 9.04]
-    """
-    _, d, lam = _checked(1, d, lam)
-    levels = integer("levels", levels, 1, 1000)
-    logs = np.log1p(-fixed_point_shorter(lam, d, levels - 1)[1:])
-    return np.append(0.0, np.cumprod(np.append(1.0, lam * d * np.exp((d - 1) * logs))))
-
-
 def fixed_point_shorter(lam: float, d: int, levels: int) -> NDArray[np.float64]:
     """Return 1 - pi(i) for i = 0..levels, precise where pi(i) is near 1, from (1.2).
 

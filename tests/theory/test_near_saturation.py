@@ -11,7 +11,6 @@ import pytest
 from supermarket import ParameterError, fixed_point, k_lambda_d
 from supermarket.theory.drifts import drift, stationary_covariance
 from supermarket.theory.near_saturation import (
-    busy_slopes,
     fewest_queues,
     fixed_point_shorter,
     hypotheses,
@@ -356,14 +355,3 @@ def test_mean_of_longer_tends_to_the_fixed_point():
     for n, factor in ((10**15, 1.0), (2 * 10**9, math.exp(d**3 / 4e9))):
         expected = n * fixed_point(lam, d, 3)[3] * factor
         assert mean_of_longer(n, d, lam) == pytest.approx(expected, rel=2e-2)
-
-
-def test_busy_slopes_are_derivatives_of_the_fixed_point():
-    """Level i of the solution of u_{i+1} = lam u_i^d, with its first level moved."""
-    d, lam, by = 12, 0.99, 1e-7
-    levels = [lam, lam + by]
-    slopes = busy_slopes(lam, d, 3)
-    assert slopes[:2].tolist() == [0.0, 1.0]
-    for i in (2, 3):
-        levels = [lam * u**d for u in levels]
-        assert slopes[i] == pytest.approx((levels[1] - levels[0]) / by, rel=1e-4)

@@ -4,7 +4,9 @@ import math
 
 from supermarket.theory.fixed_point import k_lambda_d
 from supermarket.theory.near_saturation import (
+    fixed_point_shorter,
     hypotheses,
+    leading_shorter,
     linear_good_set_share,
     mean_of_longer,
 )
@@ -99,9 +101,10 @@ def constant_of_the_paper(eps: float = 0.1) -> float:
     return 160000 / eps**2
 
 
-def leading_term() -> float:
-    """Return the leading term of the share of shorter queues, in units of itself."""
-    return 1.0
+def leading_and_uncorrected(d: int, lam: float, level: int) -> list[float]:
+    """Return a leading term and what the fixed point has in its place, both over the former."""
+    leading = leading_shorter(lam, d, level)[level]
+    return [1.0, float(fixed_point_shorter(lam, d, level)[level] / leading)]
 
 
 def independent_share(n: int, d: int, lam: float, eps: float = 0.1) -> float:

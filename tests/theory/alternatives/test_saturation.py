@@ -87,6 +87,8 @@ def test_alternatives_are_other_numbers():
     pi = fixed_point(lam, d - 1, 3)
     assert share == pytest.approx(pi[2] - pi[3], rel=1e-6)
     assert saturation.half_and_double(3.0) == [1.5, 6.0]
-    assert saturation.leading_term() == 1.0
+    leading, fixed = saturation.leading_and_uncorrected(30, 0.98, 2)
+    assert leading == 1.0
+    assert fixed == pytest.approx((1 - 0.98**31) / (0.02 * 0.98 * 30), rel=1e-12)
     case = power_case(10**6, 0.6, 0.45)
     assert saturation.independent_share(case.n, case.d, case.lam, 0.1) > 0.999
