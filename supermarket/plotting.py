@@ -10,6 +10,7 @@ from dataclasses import replace
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib import patheffects
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
@@ -20,6 +21,7 @@ THEOREM = "black"
 
 # Okabe and Ito's palette, distinguishable with any kind of colour vision.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
+_TONES = ("#a6cee3", "#fdd9a0", "#b2df9a", "#d9c9e6")
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
@@ -150,10 +152,8 @@ def measured(
     )
 
 
-def levels_map(
-    figure: Figure, ax: Axes, x: ArrayLike, y: ArrayLike, levels: ArrayLike, label: str
-) -> None:
-    """Draw whole numbers over a grid, one colour each, named in a bar beside the axes.
+def levels_map(ax: Axes, x: ArrayLike, y: ArrayLike, levels: ArrayLike) -> None:
+    """Draw whole numbers over a grid as bands of alternating tones with the numbers in them.
 
     Examples
     --------
@@ -162,15 +162,21 @@ def levels_map(
     >>> figure, (ax,) = plotting.axes()
     >>> rates, choices = [0.9, 0.99, 0.999], [2, 5, 10]
     >>> levels = [[k_lambda_d(lam, d) for lam in rates] for d in choices]
-    >>> plotting.levels_map(figure, ax, rates, choices, levels, "maximum queue")
+    >>> plotting.levels_map(ax, rates, choices, levels)
+    >>> sorted(text.get_text() for text in ax.texts)
+    ['1', '10', '2', '3', '4', '5', '7']
     >>> plt.close(figure)
     """
-    top = int(np.max(levels))
-    # The light end of the map would be lost on white, its dark end under black lines.
-    shades = mpl.colormaps["YlGnBu"](np.linspace(0.12, 0.85, top))
-    colours = mpl.colors.ListedColormap(shades)
-    mesh = ax.pcolormesh(x, y, levels, cmap=colours, vmin=0.5, vmax=top + 0.5)
-    figure.colorbar(mesh, ax=ax, ticks=np.arange(1, top + 1), label=label)
+    levels = np.asarray(levels)
+    tones = mpl.colors.ListedColormap(_TONES)
+    ax.pcolormesh(x, y, levels % len(_TONES), cmap=tones, vmin=-0.5, vmax=len(_TONES) - 0.5)
+    for level in np.unique(levels):
+        places = np.argwhere(levels == level)
+        # The cell of the band that is nearest to its middle.
+        row, column = places[np.abs(places - places.mean(axis=0)).sum(axis=1).argmin()]
+        at = (np.asarray(x)[column], np.asarray(y)[row])
+        halo = [patheffects.withStroke(linewidth=3, foreground="white")]
+        ax.text(*at, f"{level:g}", ha="center", va="center", weight="bold", path_effects=halo)
     ax.grid(visible=False)
 
 
