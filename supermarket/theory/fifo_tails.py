@@ -11,7 +11,6 @@ References
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,8 +19,9 @@ from scipy.optimize import brentq
 from scipy.special import gammaln
 
 from supermarket.service import Lomax
-from supermarket.statistics import Interval
+from supermarket.statistics import Computed
 from supermarket.theory.cavity import CavityEquilibrium, cavity
+from supermarket.theory.deep_tails import DEEPEST, DeepTail, deep_tail
 from supermarket.validation import ParameterError, arrival_rate, integer, real
 
 
@@ -248,14 +248,15 @@ def local_exponents(log_tail: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
     return k, -(log_tail[2 * k] - log_tail[k]) / math.log(2)
 
 
-def power_law_limit(log_tail: ArrayLike, d: int) -> Interval:
+def power_law_limit(log_tail: ArrayLike, d: int) -> Computed:
     r"""Extrapolate the exponent of a power-law tail, with a numerical error.
 
     The slopes at k approach the exponent with corrections :math:`k^{-(d-1) \gamma}` and
     :math:`(a \log k + b) / k` (derived in this project). Along a sequence of doublings, each is a
-    geometric one (the second with a polynomial factor), which the epsilon algorithm of order 2
-    removes without being told the ratio. The error is twice the largest distance of its last
-    value from the three before it, where the depth is halved once, twice and three times.
+    geometric one (the second with a polynomial factor), which the epsilon algorithm removes without
+    being told the ratio: two of them, or three where the first is slower than :math:`k^{-1/2}` and
+    there are 8192 levels. The error is twice the largest distance of its last value from the three
+    before it, where the depth is halved once, twice and three times.
 
     Parameters
     ----------
@@ -266,33 +267,31 @@ def power_law_limit(log_tail: ArrayLike, d: int) -> Interval:
 
     Returns
     -------
-    Interval
-        No probability is meant: its confidence is nan.
+    Computed
+        Unsettled (the last slope, with NaN for ends) where the corrections die out too slowly to be
+        extrapolated: slower than :math:`k^{-0.3}`, or :math:`k^{-0.2}` from 8192 levels on.
 
     Raises
     ------
     ParameterError
-        If the levels are too few, or the corrections die out too slowly to be extrapolated
-        (exponent below ``0.3 / (d - 1)``).
+        If the levels are too few.
     """
     d = integer("d", d, 2)
     integer("levels", np.size(log_tail) - 1, 1024)
     _, exponents = local_exponents(log_tail)
     found = _limit(exponents, order=2, rounding=1e-12)
-    if (d - 1) * found.estimate < 0.3:
-        raise ParameterError(
-            f"the exponent is near {found.estimate:.3g}, and its corrections die out like "
-            f"k**-{(d - 1) * found.estimate:.2g}, too slowly to be extrapolated: choose a larger "
-            f"beta."
-        )
+    if exponents.size >= 10 and (d - 1) * found.estimate < 0.5:
+        found = _limit(exponents, order=3, rounding=1e-12)
+    if (d - 1) * found.estimate < (0.3 if exponents.size < 10 else 0.2):
+        return _unsettled(exponents)
     return found
 
 
-def power_law_constant_limit(log_tail: ArrayLike, beta: float, d: int) -> Interval:
+def power_law_constant_limit(log_tail: ArrayLike, beta: float, d: int) -> Computed:
     r"""Extrapolate the constant of a power-law tail, with a numerical error.
 
     :math:`\log P_k + \gamma_d(\beta) \log k` along a sequence of doublings, extrapolated as in
-    `power_law_limit`.
+    `power_law_limit`, with twice its error.
 
     Parameters
     ----------
@@ -305,21 +304,24 @@ def power_law_constant_limit(log_tail: ArrayLike, beta: float, d: int) -> Interv
 
     Returns
     -------
-    Interval
-        No probability is meant: its confidence is nan.
+    Computed
+        Unsettled where the sequence is, or its corrections die out more slowly than
+        :math:`k^{-0.3}`.
 
     Raises
     ------
     ParameterError
-        If a parameter is out of range, or the sequence has not settled.
+        If a parameter is out of range.
     """
     exponent = power_law_exponent(beta, d)
     integer("levels", np.size(log_tail) - 1, 1024)
     k, _ = local_exponents(log_tail)
     k = np.append(k, 2 * k[-1])
+    if (d - 1) * exponent < 0.3:
+        return Computed(math.exp(log_tail[k[-1]] + exponent * math.log(k[-1])), math.nan, math.nan)
     found = _limit(np.asarray(log_tail)[k] + exponent * np.log(k), order=2, rounding=1e-12)
-    low, estimate, high = np.exp([found.low, found.estimate, found.high])
-    return Interval(float(estimate), float(low), float(high), math.nan)
+    ends = (found.estimate + 2 * (end - found.estimate) for end in (found.low, found.high))
+    return Computed(math.exp(found.estimate), *map(math.exp, ends))
 
 
 def local_growth(log_tail: ArrayLike, d: int) -> np.ndarray:
@@ -341,7 +343,7 @@ def local_growth(log_tail: ArrayLike, d: int) -> np.ndarray:
     return np.log(growth[1:] / growth[:-1]) / math.log(integer("d", d, 2))
 
 
-def doubly_exponential_limit(log_tail: ArrayLike, d: int) -> Interval:
+def doubly_exponential_limit(log_tail: ArrayLike, d: int) -> Computed:
     r"""Extrapolate the exponent of a doubly exponential tail, with a numerical error.
 
     With :math:`L_k = -\log P_k`, the sequence of `local_growth` tends to q, and faster than
@@ -354,25 +356,25 @@ def doubly_exponential_limit(log_tail: ArrayLike, d: int) -> Interval:
     Parameters
     ----------
     log_tail : array_like of float64, shape (levels + 1,)
-        ``log_tail[k]`` is log P_k, for at least 8 levels.
+        ``log_tail[k]`` is log P_k, for at least 6 levels.
     d : int
         Choices, at least 2.
 
     Returns
     -------
-    Interval
-        No probability is meant: its confidence is nan.
+    Computed
+        Unsettled where the sequence is.
 
     Raises
     ------
     ParameterError
         If the levels are too few.
     """
-    integer("levels", np.size(log_tail) - 1, 8)
+    integer("levels", np.size(log_tail) - 1, 6)
     return _limit(local_growth(log_tail, d), order=1, rounding=1e-13)
 
 
-def exponential_limit(log_tail: ArrayLike) -> Interval:
+def exponential_limit(log_tail: ArrayLike) -> Computed:
     """Extrapolate the rate of an exponential tail, with a numerical error.
 
     The sequence log(P_k / P_{k+1}) tends to the rate geometrically, and one step of Aitken's method
@@ -386,8 +388,8 @@ def exponential_limit(log_tail: ArrayLike) -> Interval:
 
     Returns
     -------
-    Interval
-        No probability is meant: its confidence is nan.
+    Computed
+        Unsettled where the sequence is.
 
     Raises
     ------
@@ -407,19 +409,19 @@ class Tail:
     ----------
     regime : str
         'power law', 'exponential' or 'doubly exponential'.
-    equilibrium : CavityEquilibrium
+    equilibrium : CavityEquilibrium or DeepTail
         The tail itself, with its parameters.
     predicted : float
         gamma, r or q: the exponent or rate that belongs to the regime.
-    measured : Interval
+    measured : Computed
         The same from the tail alone, extrapolated, with its numerical error. Where the sequence
         does not go deep enough to extrapolate, its last value, with NaN for ends.
     """
 
     regime: str
-    equilibrium: CavityEquilibrium
+    equilibrium: CavityEquilibrium | DeepTail
     predicted: float
-    measured: Interval
+    measured: Computed
 
 
 def lomax_tail(beta: float, d: int, lam: float, levels: int, depth: float) -> Tail:
@@ -437,43 +439,35 @@ def lomax_tail(beta: float, d: int, lam: float, levels: int, depth: float) -> Ta
         Last level of a power-law tail, at least 1024. (An exponential tail ends at level 200: its
         rate settles geometrically.)
     depth : float
-        A doubly exponential tail ends where ``-log P_k`` is above this, at most a few times.
+        A doubly exponential tail ends where ``-log P_k`` is above this, or at the sixth level
+        beyond `beta` and at least the eighth, if that is deeper and in reach of `deep_tail`.
 
     Returns
     -------
     Tail
+
+    Examples
+    --------
+    >>> from supermarket.theory.fifo_tails import lomax_tail
+    >>> tail = lomax_tail(2.2, 20, 0.7, 1024, 1e4)
+    >>> tail.regime, round(tail.predicted, 9), round(tail.measured.estimate, 9)
+    ('doubly exponential', 0.986317, 0.986317)
     """
     service, edge = Lomax(beta), critical_beta(d)
     integer("levels", levels, 1024)
-    depth = real("depth", depth, 0.0, open_low=True)
+    depth = real("depth", depth, 0.0, DEEPEST, open_low=True)
     if service.beta > edge:
-        equilibrium = cavity(service, d, lam, 8)
-        while equilibrium.log_tail[-1] > -depth:
-            try:
-                equilibrium = cavity(service, d, lam, equilibrium.levels * 9 // 8)
-            except ParameterError:  # deeper, the logarithms themselves are out of range
-                break
-        log_tail = equilibrium.log_tail
-        measured = _or_last(doubly_exponential_limit, local_growth(log_tail, d), log_tail, d)
-        return Tail("doubly exponential", equilibrium, q_exponent(beta, d), measured)
+        least = max(8, math.floor(service.beta) + 6)
+        deep = deep_tail(service, d, lam, depth, least)
+        measured = doubly_exponential_limit(deep.log_tail, d)
+        return Tail("doubly exponential", deep, q_exponent(beta, d), measured)
     if service.beta < edge:
         equilibrium = cavity(service, d, lam, levels)
-        log_tail = equilibrium.log_tail
-        measured = _or_last(power_law_limit, local_exponents(log_tail)[1], log_tail, d)
+        measured = power_law_limit(equilibrium.log_tail, d)
         return Tail("power law", equilibrium, power_law_exponent(beta, d), measured)
     equilibrium = cavity(service, d, lam, 200)
     rate = critical_rate(service.tail_constant, lam, d)
-    log_tail = equilibrium.log_tail
-    measured = _or_last(exponential_limit, -np.diff(log_tail), log_tail)
-    return Tail("exponential", equilibrium, rate, measured)
-
-
-def _or_last(limit: Callable[..., Interval], sequence: np.ndarray, *arguments: object) -> Interval:
-    """Return the limit, or where it is refused the last value without an interval."""
-    try:
-        return limit(*arguments)
-    except ParameterError:
-        return Interval(float(sequence[-1]), math.nan, math.nan, math.nan)
+    return Tail("exponential", equilibrium, rate, exponential_limit(equilibrium.log_tail))
 
 
 def straight(tail: Tail) -> tuple[np.ndarray, np.ndarray, np.ndarray, str]:
@@ -514,22 +508,44 @@ def on_straight_axis(tail: Tail, shares: ArrayLike) -> np.ndarray:
     return logs / math.log(10)
 
 
-def _limit(sequence: np.ndarray, order: int, rounding: float) -> Interval:
-    """Return the limit of a sequence by Wynn's epsilon algorithm of the given order."""
+def _limit(sequence: np.ndarray, order: int, rounding: float) -> Computed:
+    """Return the limit of a sequence by Wynn's epsilon algorithm of the given order.
+
+    A sequence whose last two steps are no more than rounding has settled, and its last term is the
+    limit; nothing is extrapolated then.
+    """
     changes = np.abs(np.diff(sequence))
-    if np.max(changes[-4:]) <= rounding:
-        last = float(sequence[-1])
-        return Interval(last, last - rounding, last + rounding, math.nan)
-    before, values = np.zeros(sequence.size + 1), sequence
-    for _ in range(2 * order):
-        steps = np.diff(values)
-        # equal neighbours are exact to rounding: a large finite inverse keeps them as they are
-        steps[steps == 0] = 1e-150
-        before, values = values, before[1:-1] + 1 / steps
-    last = values[-4:]
-    settled = np.max(changes[-2:]) < 0.9 * np.max(changes[-6:-2])
-    if last.size < 4 or not settled or not np.all(np.isfinite(last)):
-        raise ParameterError("the sequence has not settled: go deeper, to more levels.")
+    if np.max(changes[-2:]) <= rounding:
+        return Computed.within(float(sequence[-1]), 2 * rounding)
+    last = _epsilon(sequence, order, rounding)[-4:]
+    settling = np.max(changes[-2:]) < 0.9 * np.max(changes[-6:-2], initial=0.0)
+    if last.size < 3 or not settling:
+        return _unsettled(sequence)
     limit = float(last[-1])
-    error = 2 * float(np.max(np.abs(last - limit))) + rounding
-    return Interval(limit, limit - error, limit + error, math.nan)
+    return Computed.within(limit, 2 * float(np.max(np.abs(last - limit))) + rounding)
+
+
+def _epsilon(sequence: np.ndarray, order: int, rounding: float) -> np.ndarray:
+    """Return the column of Wynn's epsilon table that takes `order` geometric terms away.
+
+    By the rule of the cross, which needs no inverse differences: with the entries N, S above and
+    below C, and W the one before C, 1/(E-C) = 1/(N-C) + 1/(S-C) - 1/(W-C). Where the steps to N or
+    S are no more than rounding, or E would be farther from C than all terms of the sequence are
+    from one another, there is nothing to take away, and S is kept.
+    """
+    spread = np.max(sequence) - np.min(sequence)
+    west, column = np.full(sequence.size, math.inf), sequence
+    for _ in range(order):
+        north, here, south = column[:-2], column[1:-1], column[2:]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            inverse = 1 / (north - here) + 1 / (south - here) - 1 / (west[1:-1] - here)
+            east = here + 1 / inverse
+        step = np.minimum(np.abs(north - here), np.abs(south - here))
+        kept = (step <= rounding) | ~(np.abs(east - here) <= spread)
+        west, column = here, np.where(kept, south, east)
+    return column
+
+
+def _unsettled(sequence: np.ndarray) -> Computed:
+    """Return the last term of a sequence whose limit is not known."""
+    return Computed(float(sequence[-1]), math.nan, math.nan)
