@@ -13,7 +13,6 @@ or a saved but unchanged file repeats nothing.
 """
 
 import json
-import os
 import platform
 import shutil
 import time
@@ -29,12 +28,12 @@ from typing import Any
 
 import yaml
 
+from supermarket.lab import kernels
+from supermarket.validation import ParameterError
+from supermarket.verdicts import KEYS
 from tools import BuildError, digest
 
-VERDICT_KEYS = {
-    "claim", "source", "parameters", "predicted", "measured", "low", "high", "effective",
-    "holds",
-}  # fmt: skip
+VERDICT_KEYS = frozenset(KEYS)
 
 
 @dataclass(frozen=True)
@@ -215,7 +214,6 @@ def publish(runs: list[Run], root: Path) -> None:
 
 def _execute(run: Run, root: Path) -> tuple[float, str | None]:
     """Execute one notebook into its part folder; return the seconds taken and what went wrong."""
-    import papermill
     from papermill.exceptions import PapermillExecutionError
 
     part = _part(run)
@@ -223,26 +221,14 @@ def _execute(run: Run, root: Path) -> tuple[float, str | None]:
     # What the last run left is out of date, and must not be there if this one fails.
     shutil.rmtree(run.folder, ignore_errors=True)
     part.mkdir(parents=True)
-    os.environ["SUPERMARKET_BUILD"] = str(part)
-    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # this environment's kernel, not the user's own
     start = time.monotonic()
     error = None
     try:
-        papermill.execute_notebook(
-            str(run.notebook),
-            str(part / run.notebook.name),
-            parameters=run.parameters,
-            kernel_name="python3",
-            cwd=str(root),
-            progress_bar=False,
-            # Else each kernel says that it talks over TCP, and that it was interrupted at its end.
-            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
-        )
+        kernels.execute(run.notebook, part / run.notebook.name, run.parameters, part, cwd=root)
+    except ParameterError as refused:
+        error = f"ParameterError: {refused}"
     except PapermillExecutionError as failure:
-        if failure.ename == "ParameterError":
-            error = f"ParameterError: {failure.evalue}"
-        else:
-            error = "\n".join(failure.traceback)
+        error = "\n".join(failure.traceback)
     except Exception:  # a dead kernel, a file that is no notebook: the other runs go on
         error = traceback.format_exc()
     return time.monotonic() - start, error

@@ -2,13 +2,12 @@
 
 import base64
 import json
-import os
 import shutil
 import sys
 from pathlib import Path
 from typing import Any
 
-from supermarket.lab import LabError, catalogue
+from supermarket.lab import LabError, catalogue, kernels
 from supermarket.lab.page import page
 from supermarket.validation import ParameterError
 
@@ -77,32 +76,22 @@ def run(name: str, values: dict[str, Any], out: Path, *, progress: bool = False)
 def _execute(
     notebook: catalogue.Notebook, values: dict[str, Any], part: Path, out: Path, progress: bool
 ) -> None:
-    import papermill
+    from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     executed = part / f"{notebook.name}.ipynb"
-    os.environ["SUPERMARKET_BUILD"] = str(part.resolve())
-    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"  # this environment's kernel, not the user's own
     try:
-        papermill.execute_notebook(
-            str(notebook.path),
-            str(executed),
-            parameters=values,
-            kernel_name="python3",
-            language="python",
-            progress_bar=progress and sys.stderr.isatty(),
-            # Else it warns of TCP, which stays in this machine, and shows a traceback at Ctrl-C.
-            extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+        kernels.execute(
+            notebook.path, executed, values, part, progress=progress and sys.stderr.isatty()
         )
-    except PapermillExecutionError as failure:
-        if failure.ename == "ParameterError":
-            raise ParameterError(failure.evalue) from None
+    except (PapermillExecutionError, DeadKernelError) as failure:
         failed = out / f"{notebook.name}.failed.ipynb"
         executed.replace(failed)
-        said = " ".join(f"{failure.ename}: {failure.evalue}".split())
+        if isinstance(failure, DeadKernelError):
+            said = "its process died: out of memory?"
+        else:
+            said = " ".join(f"{failure.ename}: {failure.evalue}".split())
         raise LabError(f"{notebook.name} failed ({said}): {failed} shows where.") from None
-    finally:
-        del os.environ["SUPERMARKET_BUILD"]
 
 
 def _figures(content: dict[str, Any], folder: Path) -> list[str]:
