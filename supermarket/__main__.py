@@ -1,7 +1,7 @@
 """The command line: `python -m supermarket --help`.
 
-Exit status: 0 done; 1 something failed, or (`check`) a claim does not hold; 2 a parameter was
-refused; 130 stopped by Ctrl-C.
+Exit status: 0 done; 1 something failed, or (`check`) a verdict is not as expected; 2 a parameter
+was refused; 130 stopped by Ctrl-C.
 """
 
 import functools
@@ -155,23 +155,55 @@ def sweep(
 @app.command()
 @_one_sentence
 def check(
-    out: Annotated[Path, typer.Argument(help="Folder of runs or of a sweep.", metavar="DIR")],
+    out: Annotated[
+        Path, typer.Argument(help="Folder of runs or of a sweep, or build.", metavar="DIR")
+    ],
+    failed: Annotated[
+        bool, typer.Option("--failed", help="Print only what is not as expected.")
+    ] = False,
+    summary: Annotated[
+        bool, typer.Option("--summary", help="Print only counts, by kind and outcome.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show the verdicts of earlier runs; the status is 1 if a claim fails or a point is missing.
+    """Show the verdicts of earlier runs; the status is 1 if one is a surprise or a point missing.
 
-    A claim for which the run was too short stays undecided, and does not count as failed.
+    In the built book, a surprise is what findings.yml, beside the notebooks, does not list for its
+    profile, or lists and is gone. Elsewhere it is a claim that does not hold, or a negative control
+    that does; one that is too blunt, or for which the run was too short, is neither.
     """
     from supermarket.lab import checks
+    from supermarket.verdicts import as_expected
 
     result = checks.check(out)
-    lines = [_line(verdict) for verdict in result["verdicts"]]
+    if failed:
+        result["verdicts"] = [v for v in result["verdicts"] if not as_expected(v)]
+    if summary:
+        del result["verdicts"]
+    lines = [_line(verdict) for verdict in result.get("verdicts", [])]
+    if summary:
+        lines = _counts(result["kinds"])
     lines += [f"{error['count']} points failed: {error['error']}" for error in result["errors"]]
-    counts = {key: result[key] for key in ("holds", "fails", "undecided", "failed", "missing")}
-    lines.append(", ".join(f"{count} {what}" for what, count in counts.items()))
+    if result["profile"]:
+        lines += result["surprises"]
+    found = [f"{count} {outcome}" for outcome, count in result["outcomes"].items()]
+    controls = [f"{count} controls {what}" for what, count in result["controls"].items() if count]
+    points = [f"{result[key]} points {key}" for key in ("failed", "missing") if result[key]]
+    lines.append(", ".join(found + controls + points))
     _print(result, lines, as_json)
-    if result["fails"] or result["failed"] or result["missing"]:
+    if not result["passed"]:
         raise typer.Exit(1)
+
+
+def _counts(kinds: dict[str, dict[str, int]]) -> list[str]:
+    """Return a table of how many verdicts of each kind have each outcome."""
+    outcomes = list(next(iter(kinds.values())))
+    width = max(map(len, kinds))
+    lines = ["  ".join([" " * width, *outcomes])]
+    for kind, counts in kinds.items():
+        cells = [f"{counts[outcome]:>{len(outcome)}}" for outcome in outcomes]
+        lines.append("  ".join([f"{kind:{width}}", *cells]))
+    return lines
 
 
 def _typed(value: Any) -> str:
@@ -180,16 +212,30 @@ def _typed(value: Any) -> str:
     return f"'{text}'" if set(text) & set(' "()[]') else text
 
 
+_SIGNS = {"equal": "=", "at most": "≤", "at least": "≥", "exactly": "exactly"}
+
+
 def _line(verdict: dict[str, Any]) -> str:
-    word = {True: "holds", False: "FAILS", None: "undecided"}[verdict["holds"]]
-    low, high = verdict["low"], verdict["high"]
-    interval = "no interval" if low is None else f"{low:.6g} to {high:.6g}"
-    found = f"predicted {verdict['predicted']:.6g}, measured {verdict['measured']:.6g}, {interval}"
-    place = ""
+    """Return a verdict as a line: outcome, claim, numbers, and what a reader has to know."""
+    from supermarket.digits import Digits
+    from supermarket.verdicts import CONTROL, FAILS
+
+    kind, outcome, shown = verdict["kind"], verdict["outcome"], Digits(verdict)
+    word = "refused" if (kind, outcome) == (CONTROL, FAILS) else outcome
+    how = "computed" if verdict["confidence"] is None else "measured"
+    found = f"predicted {_SIGNS[verdict['relation']]} {shown.predicted}, {how} {shown.both}"
+    if verdict["against"]:
+        found += f", against {' and '.join(map(shown.at, verdict['against']))}"
+    if verdict["refused"]:
+        found += f": {verdict['refused']}"
+    notes = [] if kind in ("paper", "derived") else [kind]
+    notes += [f"outside its hypotheses: {failing}" for failing in verdict["hypotheses"]]
+    if "why" in verdict:
+        notes.append(f"known: {verdict['why']}")
     if "point" in verdict:
         at = ", ".join(f"{name}={value}" for name, value in verdict["values"].items())
-        place = f" [point {verdict['point']}, replica {verdict['replica']}: {at}]"
-    return f"{word:9}  {verdict['claim']}: {found}{place}"
+        notes.append(f"point {verdict['point']}, replica {verdict['replica']}: {at}")
+    return f"{word:13}  {verdict['claim']}: {found}" + "".join(f" [{note}]" for note in notes)
 
 
 if __name__ == "__main__":

@@ -13,14 +13,20 @@ from supermarket.lab import points
 from supermarket.lab.catalogue import Notebook
 from supermarket.lab.grids import Point
 from supermarket.lab.schedulers import Died
+from supermarket.verdicts import KEYS
 
-_TYPES = {"int": pa.int64(), "float": pa.float64(), "str": pa.string(), "list": pa.string()}
+_NUMBER, _TEXT = pa.float64(), pa.string()
+_TYPES = {"int": pa.int64(), "float": _NUMBER, "str": _TEXT, "list": _TEXT}
+_LISTS = {"against": pa.list_(_NUMBER), "hypotheses": pa.list_(_TEXT)}
+_NUMBERS = ("predicted", "measured", "low", "high", "confidence", "effective")
+# Those of a verdict, but only what is its own of its parameters: the others have columns.
+VERDICT = tuple("at" if key == "parameters" else key for key in KEYS)
 _VERDICT = {
-    "claim": pa.string(), "source": pa.string(), "at": pa.string(), "predicted": pa.float64(),
-    "measured": pa.float64(), "low": pa.float64(), "high": pa.float64(),
-    "effective": pa.float64(), "holds": pa.bool_(), "error": pa.string(),
-}  # fmt: skip
-_ORDER = {"experiment": pa.string(), "point": pa.int64(), "replica": pa.int64()}
+    **dict.fromkeys((*VERDICT, "error"), _TEXT),
+    **dict.fromkeys(_NUMBERS, _NUMBER),
+    **_LISTS,
+}
+_ORDER = {"experiment": _TEXT, "point": pa.int64(), "replica": pa.int64()}
 # What no parameter may be called.
 COLUMNS = {*_ORDER, *_VERDICT, *points.made()}
 
@@ -44,7 +50,7 @@ def table_of(notebook: Notebook, point: Point, outcome: Any) -> pa.Table:
         rest = {"at": json.dumps(at), "error": outcome["error"], **outcome["made"]}
         rows.append({**order, **given, **verdict, **rest})
     types = {name: _TYPES[notebook.parameters[name].type] for name in given}
-    versions = dict.fromkeys(outcome["made"], pa.string())
+    versions = dict.fromkeys(outcome["made"], _TEXT)
     return pa.Table.from_pylist(rows, pa.schema({**_ORDER, **types, **_VERDICT, **versions}))
 
 

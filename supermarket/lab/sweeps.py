@@ -117,15 +117,17 @@ def read_sweep(out: str | Path) -> pd.DataFrame:
     -------
     DataFrame
         In the order of the points. The columns are experiment, point and replica; one for each
-        parameter of the notebook, a list as the text of its JSON; claim, source, predicted,
-        measured, low, high, effective (sample size), holds; for each name that verdicts give to
-        their place in an experiment a column, such as at_d; error, of a point that failed and has
-        no verdicts; and the versions of the package, its commit, Python and libraries.
+        parameter of the notebook, a list as the text of its JSON; the keys of a verdict
+        (`supermarket.verdicts`), of which against and hypotheses are lists, and instead of its
+        parameters a column for each name that verdicts give to their place in an experiment, such
+        as at_d; error, of a point that failed and has no verdicts; and the versions of the
+        package, its commit, Python and libraries.
 
     Raises
     ------
     ParameterError
-        If it is not the folder of a sweep, or a file in it is damaged.
+        If it is not the folder of a sweep, is that of an older version, or a file in it is
+        damaged.
 
     Examples
     --------
@@ -148,7 +150,8 @@ def read_sweep(out: str | Path) -> pd.DataFrame:
         raise ParameterError(f"{out} holds no finished point yet: run the sweep again.")
     frame = pa.concat_tables(tables).to_pandas()
     frame = frame.sort_values(["point", "replica"], kind="stable", ignore_index=True)
-    frame["holds"] = frame["holds"].astype("boolean")
+    for name in ("against", "hypotheses"):
+        frame[name] = [None if listed is None else list(listed) for listed in frame[name]]
     places = [json.loads(at) for at in frame["at"]]
     column = frame.columns.get_loc("at")
     frame = frame.drop(columns="at")
@@ -213,7 +216,7 @@ def plan(out: Path) -> dict[str, Any]:
     Raises
     ------
     ParameterError
-        If there is none.
+        If there is none, or its verdicts are of another form than this version's.
     """
     try:
         text = (out / "sweep.json").read_text(encoding="utf-8")
@@ -225,6 +228,11 @@ def plan(out: Path) -> dict[str, Any]:
         found = None
     if not isinstance(found, dict):
         raise ParameterError(f"{out}/sweep.json is damaged: start the sweep in a new folder.")
+    if found.get("verdict") != list(rows.VERDICT):
+        raise ParameterError(
+            f"{out} holds a sweep of another version of this package, whose verdicts have another "
+            "form: sweep again, into a new folder."
+        )
     return found
 
 
@@ -236,6 +244,7 @@ def _plan(notebook: Notebook, grid: Grid, count: int) -> dict[str, Any]:
         "seed": grid.seed,
         "notebook": sha256("\0".join(notebook.cells).encode()).hexdigest(),
         "points": count,
+        "verdict": list(rows.VERDICT),
         **points.made(),
     }
 

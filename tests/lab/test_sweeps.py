@@ -17,9 +17,10 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from supermarket import ParameterError
-from supermarket.lab import LabError, catalogue, points, rows, runs
+from supermarket.lab import LabError, catalogue, checks, points, rows, runs
 from supermarket.lab.grids import Grid, read_grid
 from supermarket.lab.sweeps import read_sweep, sweep
+from supermarket.verdicts import KEYS
 
 pytestmark = pytest.mark.book  # processes of their own: once is enough
 
@@ -59,7 +60,14 @@ def test_a_row_says_all_about_a_verdict(small):
     draws = np.random.default_rng(row["seed"]).exponential(0.5, 5)
     assert row["measured"] == pytest.approx(2 * draws.mean(), rel=1e-14)
     assert row["low"] < row["measured"] < row["high"]
-    assert row["holds"] == (row["low"] <= row["predicted"] <= row["high"])
+    assert (row["statement"], row["kind"], row["relation"]) == ("tiny-mean", "paper", "equal")
+    assert (row["against"], row["hypotheses"], row["refused"]) == ([0.5, 1.5], [], "")
+    assert row["confidence"] == 0.99
+    holds = row["low"] <= row["predicted"] <= row["high"]
+    blunt = row["low"] <= 0.5 or row["high"] >= 1.5
+    assert row["outcome"] == ("does not hold" if not holds else "too blunt" if blunt else "holds")
+    names = list(frame.columns)
+    assert [key for key in names if key in KEYS] == [key for key in KEYS if key != "parameters"]
     assert row["error"] is None or pd.isna(row["error"])
     for name, value in points.made().items():
         assert row[name] == value
@@ -114,7 +122,7 @@ def test_a_point_that_fails_is_recorded_and_the_others_go_on(notebooks, tmp_path
     assert errors["die", 0.5] == "the process that computed it died each time: out of memory?"
     assert errors["well", 2.0] == "ParameterError: lam = 2 is out of range: choose 0 < lam < 1."
     failed = frame[frame["error"].notna()]
-    assert failed["claim"].isna().all()
+    assert failed[["claim", "outcome", "against", "hypotheses"]].isna().all(axis=None)
     assert (failed["supermarket"] == points.made()["supermarket"]).all()
     # Failed points are not computed again, unless asked for.
     before = stamps(out)
@@ -403,6 +411,21 @@ def test_a_folder_of_something_else_is_refused(small, tmp_path):
     shutil.rmtree(small / "points")
     with pytest.raises(ParameterError, match="holds no finished point yet"):
         read_sweep(small)
+
+
+def test_a_sweep_of_an_older_version_is_refused(small):
+    """Its rows say whether a claim holds, and not against what: they would be read as these."""
+    text = json.loads((small / "sweep.json").read_text())
+    del text["verdict"]
+    (small / "sweep.json").write_text(json.dumps(text))
+    for again in (
+        lambda: read_sweep(small),
+        lambda: sweep("tiny", SMALL, small),
+        lambda: checks.check(small),
+    ):
+        with pytest.raises(ParameterError, match="of another version of this package") as refused:
+            again()
+        assert "\n" not in str(refused.value)
 
 
 def test_replicas_of_the_sweep_and_of_a_notebook_are_told_apart(tmp_path):
