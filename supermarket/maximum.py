@@ -1,0 +1,71 @@
+"""How seldom the maximum queue length is outside given lengths, without waiting to see it there.
+
+A run that never saw a queue of length 8 says little of how often there is one. The chain says more:
+queues reach length k + 1 or more as often as they fall below it, hence in equilibrium
+
+    E s_{k+1} = lam n E u_k**d,
+
+with s_k queues of length k or more, u_k = s_k / n, and choices with replacement. The right side is
+seen at every moment, however small it is.
+"""
+
+import math
+
+import numpy as np
+
+from supermarket.chains.measure import Simulation
+from supermarket.statistics import Interval, batch_interval
+from supermarket.validation import ParameterError, integer
+
+
+def outside_interval(
+    run: Simulation, low: int, high: int, confidence: float = 0.95, *, among: int = 1
+) -> Interval:
+    """Return the interval of a bound on the share of time that the maximum is not in [low, high].
+
+    The maximum exceeds `high` with at most the probability E s_{high+1} = lam n E u_high**d
+    (Markov), and stays below `low` with at most Var(s_low) / (E s_low)**2 (Chebyshev). The sum is
+    averaged over the ends of the run's batches.
+
+    Parameters
+    ----------
+    run : Simulation
+        Of the occupancy chain, with replacement.
+    low, high : int
+        Maximum queue lengths, 1 <= low <= high.
+    confidence, among
+        As in `supermarket.statistics.mean_interval`.
+
+    Returns
+    -------
+    Interval
+        Of the bound; refused where the run is too short, as in `batch_interval`. Its estimate is 1
+        or more where `low` was not always reached with room to spare.
+
+    Raises
+    ------
+    ParameterError
+        If the choices are distinct, or low > high.
+
+    Examples
+    --------
+    >>> from supermarket import simulate
+    >>> from supermarket.maximum import outside_interval
+    >>> run = simulate(n=100_000, d=2, lam=0.5, horizon=200, seed=1)
+    >>> bound = outside_interval(run, 3, 4, 0.99)
+    >>> bool(bound.high < 0.01)
+    True
+    """
+    if not run.replacement:
+        raise ParameterError("the bound is for choices with replacement.")
+    low, high = integer("low", low, 1), integer("high", high, low)
+    counts = np.zeros((len(run.batch_ends), max(high + 1, run.batch_ends.shape[1])))
+    counts[:, : run.batch_ends.shape[1]] = run.batch_ends
+    longer = run.lam * run.n * (counts[:, high] / run.n) ** run.d
+    reached = counts[:, low].mean()
+    if reached == 0:
+        why = f"no queue of length {low} at the end of any batch"
+        return Interval(1.0, math.nan, math.nan, confidence, refused=why, longer=math.nan)
+    shorter = (counts[:, low] / reached - 1) ** 2
+    relaxations = None if run.relaxation_time is None else run.horizon / run.relaxation_time
+    return batch_interval(longer + shorter, confidence, among=among, relaxations=relaxations)
