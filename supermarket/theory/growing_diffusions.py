@@ -284,7 +284,7 @@ def _exponential(
                     now = times[j]
                 else:
                     now += h
-                x, y = _overflow(x, y, c, barrier, h / 2)
+                x, y = overflowed(x, y, c, barrier, h / 2)
                 # The rest is linear: x' = y - back x + noise, y' = -y.
                 fall = math.exp(-h)
                 if back == 1.0:
@@ -292,12 +292,12 @@ def _exponential(
                 else:
                     x += (1.0 - fall) * y + math.sqrt(2.0 * h) * rng.standard_normal()
                 y *= fall
-                x, y = _overflow(x, y, c, barrier, h / 2)
+                x, y = overflowed(x, y, c, barrier, h / 2)
             path[j, 0], path[j, 1] = x, y
 
 
 @njit(nogil=True)
-def _overflow(x: float, y: float, c: float, barrier: float, h: float) -> tuple[float, float]:
+def overflowed(x: float, y: float, c: float, barrier: float, h: float) -> tuple[float, float]:
     """Solve x' = -(e^{c (x - barrier)} - e^{-c barrier}) / c, y' = -x' over a time h.
 
     w = e^{-c (x - barrier)} solves the linear equation w' = 1 - alpha w, alpha = e^{-c barrier}.

@@ -159,6 +159,54 @@ def stationary_law(overflow: Exponential | Reflected, spacing: float = 0.1) -> L
     return Law(x, y, mass.reshape(first.shape))
 
 
+def chain_moments(n: int, d: int, lam: float, *, replacement: bool = True) -> Moments:
+    r"""Return the stationary means and covariances of (Z_1, Z_2) in a finite system, k = 1.
+
+    What the diffusion with the soft barrier gives, with two corrections that vanish as n grows
+    (derived in this project). Jobs join and leave level 1 at the rate lam - E G_2 each, so its
+    noise is a little less than at saturation. And level 2 has a noise of its own, of variance
+    2 E G_2 a unit of time; its effect is that on the linear system whose overflow has the mean
+    slope 2 Cov(Z_1, Z_2) / Var(Z_1).
+
+    Parameters
+    ----------
+    n, d, lam, replacement
+        As in `supermarket.theory.growing_choices.soft_barrier`. Good while E G_2 is small.
+
+    Returns
+    -------
+    Moments
+        Of sqrt(n) (G_i - mu_i). The mean of Z_1 is 0 exactly.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or the barrier is so low that most queues have two jobs.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_choices import critical_rate
+    >>> from supermarket.theory.growing_stationary import chain_moments
+    >>> found = chain_moments(10**7, 200, critical_rate(10**7, 200, 1.0))
+    >>> round(found.mean_2, 3), round(found.variance_1, 3)  # in the limit 0 and 2/3
+    (0.021, 0.647)
+    """
+    from scipy.linalg import solve_continuous_lyapunov
+
+    soft = soft_barrier(n, d, lam, replacement=replacement)
+    two = centre = near_equilibrium(n, d, lam, 2, replacement=replacement)[2]
+    for _ in range(2):
+        scale = math.sqrt(lam - two)
+        moments = stationary_moments(Exponential(soft.c * scale, soft.barrier / scale))
+        two = centre + scale * moments.mean_2 / math.sqrt(n)
+    covariances = np.array(moments[2:]) * scale**2
+    slope = 2 * moments.covariance / moments.variance_1
+    drift = np.array([[-1.0 - slope, 1.0], [slope, -1.0]])
+    own = solve_continuous_lyapunov(drift, -np.diag([0.0, 2.0 * two]))
+    covariances += own[np.triu_indices(2)]
+    return Moments(0.0, scale * moments.mean_2, *covariances.tolist())
+
+
 def waiting_share(n: int, d: int, lam: float, *, replacement: bool = True) -> float:
     r"""Return the share of jobs that have to wait, in a finite system near saturation, k = 1.
 
@@ -186,13 +234,8 @@ def waiting_share(n: int, d: int, lam: float, *, replacement: bool = True) -> fl
     >>> round(waiting_share(10**4, 500, 0.98), 3)
     0.004
     """
-    soft = soft_barrier(n, d, lam, replacement=replacement)
-    two = centre = near_equilibrium(n, d, lam, 2, replacement=replacement)[2]
-    for _ in range(2):
-        # Jobs join and leave level 1 at the rate lam - E G_2 each: a little less noise than at 1.
-        scale = math.sqrt(lam - two)
-        moments = stationary_moments(Exponential(soft.c * scale, soft.barrier / scale))
-        two = centre + scale * moments.mean_2 / math.sqrt(n)
+    mean = chain_moments(n, d, lam, replacement=replacement).mean_2
+    two = near_equilibrium(n, d, lam, 2, replacement=replacement)[2] + mean / math.sqrt(n)
     return float(two / lam)
 
 
