@@ -96,7 +96,7 @@ class ParameterTable(Table):
         rows = "".join(
             f'<tr><td class="parameter"><code>{escape(name)}</code></td>'
             f'<td class="value">{with_powers(escape(value))}</td>'
-            f'<td class="meaning">{_inline(meaning)}</td></tr>'
+            f'<td class="meaning">{inline(meaning)}</td></tr>'
             for name, value, meaning in self.frame.itertuples(index=False)
         )
         head = "".join(f"<th>{name}</th>" for name in self.frame.columns)
@@ -274,10 +274,10 @@ def _row(
     css = _CLASSES[verdict["outcome"]]
     if verdict["kind"] == CONTROL and verdict["outcome"] in (HOLDS, FAILS):
         css, mark = ("holds", "✓") if as_expected(verdict) else ("fails", "✗")
-    words = f'<span class="mark" aria-hidden="true">{mark}</span> {outcome(verdict)}'
+    words = f'<span class="sign" aria-hidden="true">{mark}</span> {outcome(verdict)}'
     if not as_expected(verdict):
         words = f'<a href="{BOARD}#{finding(page, address)}">{words}</a>'
-    claim = _inline(verdict["claim"])
+    claim = inline(verdict["claim"])
     if not here:
         claim = f'<a href="../notebooks/{page}.html#{address}">{claim}</a>'
     said = "; ".join(_remarks(verdict, shown, common, word, first=first))
@@ -317,12 +317,12 @@ def _remarks(
         link += f", {kind}"
     yield f"{link}, {escape(source)}" if source and entry.paper != "here" else link
     if verdict["hypotheses"]:
-        failing = "; ".join(map(_inline, verdict["hypotheses"]))
+        failing = "; ".join(map(inline, verdict["hypotheses"]))
         yield f'<span class="outside">outside the hypotheses: {failing}</span>'
     if verdict["relation"] == "equal" and verdict["against"]:
         values = " and ".join(_number(value) for value in dict.fromkeys(
             shown.at(value) for value in verdict["against"]))  # fmt: skip
-        what = f": {_inline(entry.against.what)}" if first and entry.against else ""
+        what = f": {inline(entry.against.what)}" if first and entry.against else ""
         yield f"told from {values}{what}"
     if (far := room(verdict)) is not None and math.isfinite(far):
         if verdict["outcome"] == FAILS:
@@ -413,7 +413,7 @@ def _number(text: str) -> str:
     return " ".join(with_powers(part).replace(" ", "\u00a0") for part in parts)
 
 
-def _inline(text: str) -> str:
+def inline(text: str) -> str:
     """Return a phrase of the ledger or of a page as HTML: formulas set, relations in one piece."""
     parts = _MATHS.split(_ROLE.sub(r"\1", text))
     for i, part in enumerate(parts):

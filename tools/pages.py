@@ -17,9 +17,11 @@ from typing import Any
 
 import yaml
 
-from tools import BuildError
+from supermarket import boxes, verdict_table
+from supermarket.statements import Statement
+from supermarket.validation import ParameterError
+from tools import BuildError, scoreboard, statements_page
 from tools.runs import Run
-from tools.scoreboard import PLACE, scoreboard
 
 DATA = ("verdicts", "provenance")  # beside each notebook, for readers to take away
 THEBE = re.compile(
@@ -54,19 +56,82 @@ def stage(root: Path, runs: Iterable[Run]) -> Path:
     for name in ("_config.yml", "_toc.yml"):
         shutil.copyfile(root / name, src / name)
     _copy_mathjax(src / "book" / "assets" / "mathjax")
-    board = src / "book" / "scoreboard.md"
+    shutil.copyfile(verdict_table.STYLE, src / "book" / "assets" / "verdicts.css")
+    board, ledger = src / "book" / "scoreboard.md", src / "book" / "statements.md"
     if board.is_file():
-        text = board.read_text(encoding="utf-8")
-        board.write_text(text.replace(PLACE, scoreboard(runs)), encoding="utf-8")
-    for run in runs:
-        content = json.loads(run.results()["notebook"].read_text(encoding="utf-8"))
-        target = src / run.notebook.relative_to(root)
-        target.parent.mkdir(exist_ok=True)
-        content["cells"].append(_to_take_away(run))
-        for kind in DATA:
-            shutil.copyfile(run.results()[kind], target.with_suffix(f".{kind}.json"))
-        target.write_text(json.dumps(_for_readers(content), indent=1), encoding="utf-8")
+        why = scoreboard.findings(root, runs)
+        _fill(board, scoreboard.PLACE, scoreboard.scoreboard(runs, why, src / "book"))
+    if ledger.is_file():
+        _fill(ledger, statements_page.PLACE, statements_page.statements_page(root, runs))
+    by_notebook = {run.notebook: run for run in runs}
+    texts = Boxes(listed(root))
+    for page in listed(root):
+        target = src / page.relative_to(root)
+        if page.suffix == ".md":
+            target.write_text(texts.expand(target.read_text(encoding="utf-8")), encoding="utf-8")
+        elif page in by_notebook:
+            _stage_notebook(by_notebook[page], target, texts)
     return src
+
+
+def _fill(page: Path, place: str, text: str) -> None:
+    page.write_text(page.read_text(encoding="utf-8").replace(place, text), encoding="utf-8")
+
+
+def _stage_notebook(run: Run, target: Path, texts: "Boxes") -> None:
+    content = json.loads(run.results()["notebook"].read_text(encoding="utf-8"))
+    target.parent.mkdir(exist_ok=True)
+    for cell in content["cells"]:
+        if cell["cell_type"] == "markdown":
+            cell["source"] = texts.expand("".join(cell["source"]))
+    content["cells"].append(_to_take_away(run))
+    for kind in DATA:
+        shutil.copyfile(run.results()[kind], target.with_suffix(f".{kind}.json"))
+    target.write_text(json.dumps(_for_readers(content), indent=1), encoding="utf-8")
+
+
+class Boxes:
+    """The boxes of the book: each statement in full where it comes first, then a sentence.
+
+    Parameters
+    ----------
+    pages : list of Path
+        In the order of the book.
+
+    Raises
+    ------
+    BuildError
+        If a page has a box of a statement that is not in the ledger.
+    """
+
+    def __init__(self, pages: Iterable[Path]) -> None:
+        self.boxed: set[str] = set()
+        self._seen: set[str] = set()
+        for page in pages:
+            for text in _texts(page):
+                try:
+                    boxes.expand(text, lambda entry: self.boxed.add(entry.id) or "")
+                except ParameterError as error:
+                    raise BuildError(f"{page.name}: {error}") from None
+
+    def expand(self, text: str) -> str:
+        """Return a text of the next page with its boxes, and its references to statements."""
+        return boxes.linked(boxes.expand(text, self._shown), self.boxed)
+
+    def _shown(self, entry: Statement) -> str:
+        if entry.id in self._seen:
+            return boxes.pointer(entry)
+        self._seen.add(entry.id)
+        return boxes.box(entry)
+
+
+def _texts(page: Path) -> list[str]:
+    """Return the Markdown of a page: of its cells, if it is a notebook."""
+    text = page.read_text(encoding="utf-8")
+    if page.suffix == ".md":
+        return [text]
+    cells = json.loads(text)["cells"]
+    return ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown"]
 
 
 def build_html(src: Path, output: Path) -> Path:

@@ -1,6 +1,7 @@
 """An executed notebook as one HTML page, which opens from a folder without a network.
 
-The book's own pages are built by Sphinx; this one needs nothing but a Markdown parser.
+The book's own pages are built by Sphinx; this one needs nothing but a Markdown parser. What a link
+of the book leads to is put on the page, or the link becomes plain text.
 """
 
 import re
@@ -13,6 +14,9 @@ from typing import Any
 from markdown_it import MarkdownIt
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
+from supermarket import boxes, verdict_table
+from supermarket.statements import Statement, find, statements
+
 _STYLE = """
 body { font: 17px/1.5 system-ui, sans-serif; max-width: 46rem; margin: 2rem auto; padding: 0 1rem;
   color: #222; background: white; }
@@ -24,10 +28,25 @@ td, th { padding: .2rem .6rem; text-align: left; border-bottom: 1px solid #ddd; 
 figcaption, .provenance { font-size: 14px; color: #555; }
 summary { color: #555; cursor: pointer; }
 """
+# A link to a folded claim opens the fold.
+_SCRIPT = """
+const reveal = () => {
+  const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
+  for (let fold = target; fold; fold = fold.parentElement) {
+    if (fold.open === false) fold.open = true;
+  }
+  if (target) target.scrollIntoView();
+};
+addEventListener("hashchange", reveal);
+addEventListener("DOMContentLoaded", reveal);
+"""
 _DIRECTIVE = re.compile(
-    r"^```\{prf:(\w+)\} *([^\n]*)\n(?::[^\n]*\n)*(.*?)^```$", re.MULTILINE | re.DOTALL
+    r"^```\{prf:(\w+)\} *([^\n]*)\n(?::label: *(\S+)\n)?(?::[^\n]*\n)*(.*?)^```$",
+    re.MULTILINE | re.DOTALL,
 )
-_ROLE = re.compile(r"\{[\w:]+\}`([^`]+)`")
+_ROLE = re.compile(r"\{([\w:]+)\}`([^`]+)`")
+_TO_LEDGER = re.compile(rf'href="{re.escape(verdict_table.LEDGER)}#([^"]+)"')
+_TO_BOOK = re.compile(r'<a href="(?!#|\w+:)[^"]*">(.*?)</a>', re.DOTALL)
 
 
 def page(content: dict[str, Any], title: str, folder: Path) -> str:
@@ -46,11 +65,13 @@ def page(content: dict[str, Any], title: str, folder: Path) -> str:
     markdown = MarkdownIt("commonmark").enable("table")
     dollarmath_plugin(markdown, renderer=_formula, double_inline=True)
     body = "\n".join(_cell(cell, markdown) for cell in content["cells"])
+    body = _TO_BOOK.sub(r"\1", _TO_LEDGER.sub(r'href="#\1"', body + _cited(body, markdown)))
     script = '<script src="mathjax.js"></script>' if _copy_mathjax(folder) else ""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style>{script}</head>\n"
+        f"<title>{escape(title)}</title><style>{_STYLE}{verdict_table.STYLE.read_text(encoding='utf-8')}"
+        f"</style>{script}<script>{_SCRIPT}</script></head>\n"
         f"<body>\n{body}\n</body></html>\n"
     )
 
@@ -66,16 +87,55 @@ def _cell(cell: dict[str, Any], markdown: MarkdownIt) -> str:
     return "\n".join([code, *shown])
 
 
+def _cited(body: str, markdown: MarkdownIt) -> str:
+    """Return the statements that the page links to and does not have, until none is missing."""
+    added = ""
+    while missing := [
+        name
+        for name in dict.fromkeys(_TO_LEDGER.findall(body + added))
+        if f'id="{name}"' not in body + added
+    ]:
+        added += "".join(_text(_written(find(name)), markdown) for name in missing)
+    return f"<h2>The statements</h2>\n{added}" if added else ""
+
+
+def _written(entry: Statement) -> str:
+    """Return a box, with the hypotheses that the book has on another page."""
+    lines = "".join(f"\n* {hypothesis.strip()}" for hypothesis in entry.hypotheses)
+    said = f"Hypotheses:\n{lines}\n\n" if lines else ""
+    source = boxes.provenance(entry).split(" <a")[0]
+    return (
+        f"```{{prf:{entry.box}}} {entry.name}\n:label: {entry.id}\n\n"
+        f"{entry.statement.strip()}\n\n{said}{source}\n```"
+    )
+
+
 def _text(source: str, markdown: MarkdownIt) -> str:
-    """Return Markdown as HTML, a theorem in a box, a citation or reference as its key."""
+    """Return Markdown as HTML, a statement in a box, a citation or reference in words."""
+    source = boxes.expand(source, _written)
     box = _DIRECTIVE.search(source)
     if box:
-        kind, name, statement = box.groups()
-        head = f"<p><strong>{escape(kind.capitalize())}: {escape(name)}</strong></p>"
-        inside = f'<div class="theorem">{head}{_text(statement, markdown)}</div>'
+        kind, name, label, statement = box.groups()
+        head = f"<p><strong>{escape(kind.capitalize())}: {_line(name, markdown)}</strong></p>"
+        place = f' id="{escape(label)}"' if label else ""
+        inside = f'<div class="theorem"{place}>{head}{_text(statement, markdown)}</div>\n'
         before, after = source[: box.start()], source[box.end() :]
         return _text(before, markdown) + inside + _text(after, markdown)
-    return markdown.render(_ROLE.sub(r"[\1]", source))
+    return markdown.render(_ROLE.sub(_in_words, source))
+
+
+def _line(text: str, markdown: MarkdownIt) -> str:
+    return markdown.renderInline(_ROLE.sub(_in_words, text))
+
+
+def _in_words(role: re.Match[str]) -> str:
+    """Return a role of MyST as a reader needs it where there is no book around."""
+    kind, name = role.groups()
+    if kind == "prf:ref" and name in statements():
+        return f'<a href="{verdict_table.LEDGER}#{name}">{find(name).name}</a>'
+    papers = {entry.paper: entry.authors for entry in statements().values()}
+    known = ", ".join(papers.get(key.strip(), key.strip()) for key in name.split(","))
+    return known if kind == "cite:t" else f"[{known}]"
 
 
 def _output(output: dict[str, Any], shown: dict[str, Any]) -> str:
