@@ -170,14 +170,13 @@ def hypotheses(
     eps = real("eps", eps, 0.0, open_low=True)
     factor = real("phi", phi(n) if callable(phi) else phi, 0.0, open_low=True)
     k, spare = k_lambda_d(lam, d), 1 - lam
+    named = "" if factor == 1 else f"{factor:.3g} "
     return [
-        Hypothesis("A", "2 log(n)^2 <= d^k (1-lam)", 2 * math.log(n) ** 2, spare * float(d) ** k),
-        Hypothesis("B", "100 k (1-lam) d^(k-1) <= eps", 100 * k * spare * float(d) ** (k - 1), eps),
-        Hypothesis("B, eps", "eps <= 1/10", eps, LARGEST_EPS),
-        Hypothesis("B, k", "2 <= k", 2.0, float(k)),
-        Hypothesis(
-            "C", "1/(1-lam) <= phi eps sqrt(n d)", 1 / spare, factor * eps * math.sqrt(n * d)
-        ),
+        Hypothesis("A", "2 log²n ≤ d^k (1 − λ)", 2 * math.log(n) ** 2, spare * float(d) ** k),
+        Hypothesis("B", "100 k (1 − λ) d^(k−1) ≤ ε", 100 * k * spare * float(d) ** (k - 1), eps),
+        Hypothesis("B, eps", "ε ≤ 1/10", eps, LARGEST_EPS),
+        Hypothesis("B, k", "2 ≤ k", 2.0, float(k)),
+        Hypothesis("C", f"1/(1 − λ) ≤ {named}ε √(n d)", 1 / spare, factor * eps * math.sqrt(n * d)),
     ]
 
 

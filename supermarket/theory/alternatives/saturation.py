@@ -12,18 +12,10 @@ from supermarket.theory.near_saturation import (
 )
 from supermarket.theory.refined_mean_field import refined_mean_field
 
-_WORDS = {
-    "A": "(A) 2 log² n ≤ d^k (1 − λ)",
-    "B": "(B) 100 k (1 − λ) d^(k−1) ≤ ε",
-    "B, eps": "(B) ε ≤ 1/10",
-    "B, k": "(B) k ≥ 2",
-    "C": "(C) 1/(1 − λ) ≤ ε √(n d)",
-}
-
 
 def theorem_1_2(n: int, d: int, lam: float, eps: float = 0.1) -> list[str]:
     """Return which of (A), (B), (C) fail, with a factor of 1 in (C)."""
-    return [_WORDS[h.name] for h in hypotheses(n, d, lam, eps) if not h.holds]
+    return [f"({h.name[0]}) {h.statement}" for h in hypotheses(n, d, lam, eps) if not h.holds]
 
 
 def single_lengths(n: int, d: int, lam: float, eps: float = 0.1) -> list[str]:
