@@ -98,7 +98,16 @@ class Experiment:
         return str(verdict["outcome"])
 
     def finish(self) -> VerdictTable:
-        """Write the verdicts and what made them, and return the table of verdicts for the page."""
+        """Write the verdicts and what made them, and return the table of verdicts for the page.
+
+        Raises
+        ------
+        RuntimeError
+            If an axis of a figure drawn before has left all bounds: `supermarket.plotting.watch`.
+        """
+        plotting = sys.modules.get("supermarket.plotting")
+        if plotting is not None and plotting.faults:
+            raise RuntimeError(f"{self.name} has a broken figure: {'; '.join(plotting.faults)}.")
         build = Path(os.environ.get("SUPERMARKET_BUILD", "build"))
         provenance = {
             "notebook": self.name,

@@ -4,6 +4,7 @@ A prediction is a line, the theorem's own line is black, a measurement is points
 the same number of choices d has the same colour everywhere.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -18,6 +19,10 @@ from numpy.typing import ArrayLike
 from supermarket.statistics import Interval
 
 THEOREM = "black"
+BEYOND = 1e12  # what no linear axis of a page should reach: a computation has gone wrong
+
+# What is wrong with the figures drawn so far in this process, one line each.
+faults: list[str] = []
 
 # Okabe and Ito's palette, distinguishable with any kind of colour vision.
 _PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7F7F7F")
@@ -52,8 +57,35 @@ def use_style() -> None:
             "legend.frameon": False,
             "lines.markersize": 6,
             "axes.prop_cycle": mpl.cycler(color=_PALETTE),
+            "figure.hooks": ["supermarket.plotting:watch"],
         }
     )
+
+
+def watch(figure: Figure) -> None:
+    """Look at a figure whenever it is drawn, and note in `faults` an axis that left all bounds.
+
+    That is a linear axis that reaches `BEYOND`, or any whose numbers are multiples of so much.
+    pyplot calls this for each new figure once `use_style` was called, and
+    `supermarket.experiment.Experiment.finish` refuses a page with such a figure.
+    """
+
+    def look(_event: object) -> None:
+        for ax in figure.axes:
+            for axis in (ax.xaxis, ax.yaxis):
+                ends = axis.get_view_interval()
+                text = axis.get_offset_text().get_text()
+                power = re.search(r"(?:1e|10\^\{)(\d+)", text)
+                linear = axis.get_scale() == "linear"
+                if (power and 10.0 ** int(power[1]) >= BEYOND) or (
+                    linear and not np.abs(ends).max() < BEYOND
+                ):
+                    name = ax.get_title() or axis.get_label_text() or "a figure"
+                    fault = f"{name}: an axis goes from {ends[0]:g} to {ends[1]:g}"
+                    if fault not in faults:
+                        faults.append(fault)
+
+    figure.canvas.mpl_connect("draw_event", look)
 
 
 def axes(rows: int = 1, **options: object) -> tuple[Figure, np.ndarray]:

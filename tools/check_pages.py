@@ -1,17 +1,26 @@
 """Say what is wrong with the built pages: faults that Sphinx does not see or does not mind."""
 
+import json
+import math
 import re
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
+
+from supermarket.statements import statements
+from supermarket.verdicts import CONTROL, HOLDS, addresses
 
 # How myst-nb marks what a cell wrote to stderr, and the traceback of an exception.
 BAD_OUTPUT = ".output.stderr, .output.traceback, .output.error"
 # Where TeX, dollars and braces are meant to be seen, or are not seen at all.
 LITERAL = ".math, pre, code, script, style, template"
+# The data of a page's verdicts, beside the page for readers to take away.
+VERDICTS = "_downloads/*/*.verdicts.json"
+FAR = 1000  # times a prediction: no equality is measured there unless the computation broke
 # A role or directive of MyST that nothing has replaced, such as {glue:text}`x`.
 RAW_ROLE = re.compile(r"\{glue\b|\{[a-z][a-z:_-]*\}`")
 RAW_TEX = re.compile(r"\$\$|\\[()\[\]]|\\[a-zA-Z]{2,}|\$[^$\n]*[\\^_][^$\n]*\$")
@@ -36,12 +45,14 @@ def check_pages(html: Path, pages: list[str]) -> list[str]:
         if "_static" in file.relative_to(html).parts:
             continue  # pieces of the theme, not pages
         soup = _parse(file)
-        for check in (_bad_outputs, _images, _links, _remote, _raw_text):
+        for check in (_bad_outputs, _bare_values, _claims, _images, _links, _remote, _raw_text):
             faults += [f"{file.relative_to(html)}: {fault}" for fault in check(soup, file, html)]
     for sheet in sorted(html.rglob("*.css")):
         for match in CSS_URL.finditer(sheet.read_text(encoding="utf-8")):
             faults.append(f"{sheet.relative_to(html)}: fetches {match[1] or match[2]}")
+    faults += [*_verdicts(html), *_ledger(html)]
     _parse.cache_clear()
+    _anchors.cache_clear()
     return faults
 
 
@@ -63,6 +74,63 @@ def _bad_outputs(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]
         lines = output.get_text().strip().splitlines() or [""]
         telling = next((line for line in lines if "Warning:" in line), lines[-1])
         yield f"a cell's error output: {telling}"
+
+
+def _bare_values(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]:
+    """Yield what the last line of a cell left by accident, such as True."""
+    for output in soup.select(".output.text_plain"):
+        yield f"a bare value: {' '.join(output.get_text().split())[:60]}"
+
+
+def _claims(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]:
+    """Yield each row of a table of verdicts that has no address, nor leads to one."""
+    for row in soup.select("table.verdicts tbody tr"):
+        if not str(row.get("id", "")).startswith("claim-") and not row.select("a[href*='#claim-']"):
+            yield f"a claim without an address: {' '.join(row.get_text().split())[:60]}"
+
+
+def _verdicts(html: Path) -> Iterator[str]:
+    """Yield what is wrong with the verdicts' data, and each claim that its page does not show."""
+    for file in sorted(html.glob(VERDICTS)):
+        name = file.name.partition(".")[0]
+        page = html / "notebooks" / f"{name}.html"
+        shown = _anchors(page) if page.is_file() else set()
+        verdicts = json.loads(file.read_text(encoding="utf-8"))
+        named = addresses([verdict["claim"] for verdict in verdicts])
+        for verdict, address in zip(verdicts, named, strict=True):
+            for fault in _of_a_verdict(verdict):
+                yield f"{name}: {verdict['claim']}: {fault}"
+            if address not in shown:
+                yield f"{name}: {verdict['claim']}: no row of the page has its address, {address}"
+
+
+def _of_a_verdict(verdict: dict[str, Any]) -> Iterator[str]:
+    numbers = [verdict[key] for key in ("predicted", "measured", "low", "high", "confidence")]
+    if not all(x is None or math.isfinite(x) for x in [*numbers, *verdict["against"]]):
+        yield "a number that is not finite"
+        return
+    predicted, measured, low, high, confidence = numbers
+    if confidence is not None and low is not None and not low < high:
+        yield "a random number with an interval of no width"
+    if verdict["relation"] != "equal" or verdict["kind"] == CONTROL:
+        return
+    near = min((abs(value - predicted) for value in verdict["against"]), default=0.0)
+    # A prediction that is next to nothing beside what it is told from may be measured as 0.
+    if abs(measured) > FAR * abs(predicted) > 0 and abs(measured - predicted) > near:
+        yield f"measured {measured:g}, more than {FAR} times the predicted {predicted:g}"
+    if verdict["outcome"] == HOLDS:
+        for value in verdict["against"]:
+            if low is None or low <= value <= high:
+                yield f"it counts as holding, but the interval does not exclude {value:g}"
+
+
+def _ledger(html: Path) -> Iterator[str]:
+    """Yield each statement that the page of the ledger has no place for."""
+    page = html / "book" / "statements.html"
+    if page.is_file():
+        for name in statements():
+            if name not in _anchors(page):
+                yield f"book/statements.html: no place for the statement {name}"
 
 
 def _images(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]:
