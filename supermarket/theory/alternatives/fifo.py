@@ -26,7 +26,7 @@ def nearly_one(d: int) -> float:
 
 def gamma_of_fewer(beta: float, d: int) -> list[float]:
     """Return the exponents of one choice, beta - 1, and of one choice less."""
-    return [beta - 1, power_law_exponent(beta, d - 1) if d > 2 else beta - 1]
+    return [beta - 1, *([power_law_exponent(beta, d - 1)] if d > 2 else [])]
 
 
 def constant_of_one(beta: float, d: int, lam: float) -> float:

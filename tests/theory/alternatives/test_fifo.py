@@ -27,7 +27,7 @@ def test_q_a_little_beside():
 
 
 def test_gamma_and_its_constant_with_fewer_choices():
-    assert fifo.gamma_of_fewer(1.5, 2) == [0.5, 0.5]
+    assert fifo.gamma_of_fewer(1.5, 2) == [0.5]
     assert fifo.gamma_of_fewer(1.3, 3) == pytest.approx([0.3, 0.3 / 0.7])
     # u = 1/2: the factor d**(beta - 1) counts as d
     ratio = power_law_constant(1.5, 0.5**1.5, 2, 0.7) / fifo.constant_of_one(1.5, 2, 0.7)
