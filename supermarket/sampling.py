@@ -3,14 +3,15 @@
 import math
 
 import numpy as np
-from numba import njit
 from numpy.polynomial.legendre import leggauss
+
+from supermarket.compiled import kernel
 
 # Gauss-Legendre nodes and weights on [0, 1].
 _NODES, _WEIGHTS = ((x + 1) / 2 if i == 0 else x / 2 for i, x in enumerate(leggauss(10)))
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def all_among(s: int, n: int, d: int, replacement: bool) -> float:
     """Return the probability that d chosen queues all lie among s given ones of n.
 
@@ -32,7 +33,7 @@ def all_among(s: int, n: int, d: int, replacement: bool) -> float:
     return math.exp(log_all_among(s, n, d, replacement))
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def log_all_among(s: int, n: int, d: int, replacement: bool) -> float:
     """Return the logarithm of `all_among`, precise also where nearly all queues are among the s.
 

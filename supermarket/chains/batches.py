@@ -23,9 +23,9 @@ ESA 2020.
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from supermarket.compiled import kernel
 from supermarket.sampling import all_among, log_all_among
 
 # How wide the bands are, for speed alone: room for a batch's mean number of rises, or falls,
@@ -33,7 +33,7 @@ from supermarket.sampling import all_among, log_all_among
 OPEN, SPREAD, MARGIN = 1.5, 6.0, 8
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def advance(
     rng, s, d, lam, replacement, events, moved, at_top, wanted=OPEN, spread=SPREAD, margin=MARGIN
 ) -> int:
@@ -117,7 +117,7 @@ def bands(
     return low[: len(s) - 1], high[: len(s) - 1], events
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _bands(s, n, top, d, arrival, replacement, low, high, rare, wanted, spread, margin):
     """Choose the bands, and return the number of events they are meant for.
 
@@ -150,7 +150,7 @@ def _bands(s, n, top, d, arrival, replacement, low, high, rare, wanted, spread, 
     return int(batch)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _split(
     low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight,
     rare_falls=None,
@@ -196,7 +196,7 @@ def _split(
     return arrivals, spans
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _gap(below, above, n, d, replacement):
     """Return beta(above) - beta(below), precise where the two are close."""
     if above <= 0:
@@ -205,7 +205,7 @@ def _gap(below, above, n, d, replacement):
     return outer * -math.expm1(log_all_among(below, above, d, replacement))
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _add_up(top, rises, falls, left):
     """Return the chance of a certain event; write into `left` that of each kind and those below."""
     certain = falls[0]
@@ -217,7 +217,7 @@ def _add_up(top, rises, falls, left):
     return certain
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _until_open(rng, room, certain, open_):
     """Draw how many certain events come before an open one, up to `room`, and whether one does."""
     if certain <= 0.0:
@@ -229,7 +229,7 @@ def _until_open(rng, room, certain, open_):
     return room, False
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _draw_kinds(rng, count, top, rises, falls, left, up, down):
     """Draw how many of `count` certain events make each count rise or fall: a multinomial."""
     for i in range(top, 0, -1):
@@ -243,7 +243,7 @@ def _draw_kinds(rng, count, top, rises, falls, left, up, down):
     up[0] = count  # departures from empty queues, which change nothing
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _any_order(s, top, up, down, low, high):
     """Tell whether no order of these certain events leads a count out of its band on the way."""
     inside = True
@@ -252,7 +252,7 @@ def _any_order(s, top, up, down, low, high):
     return inside
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _in_order(rng, s, top, done, count, up, down, low, high, moved):
     """Apply certain events in a random order up to the first that leaves a band.
 
@@ -283,7 +283,7 @@ def _in_order(rng, s, top, done, count, up, down, low, high, moved):
     return done, True
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _open_event(
     rng, s, d, replacement, low, high, arrivals, first, last, weight, spans
 ):  # fmt: skip
@@ -293,7 +293,7 @@ def _open_event(
     return (i + 1, 1) if place[0] else (i, -1)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _open_place(rng, d, replacement, low, high, arrivals, first, last, weight, spans):
     """Draw where an open event falls: (arrival, above, share, rank), see `_length_there`."""
     pick = rng.random() * weight[:spans].sum()
@@ -308,7 +308,7 @@ def _open_place(rng, d, replacement, low, high, arrivals, first, last, weight, s
     return False, above, 0.0, below + int(rng.random() * (above - below))
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _length_there(s, d, replacement, arrival, above, share, rank):
     """Return the length of the queue on which an event falls.
 

@@ -7,12 +7,13 @@ functions are `inlined`, and the kernel begins by declaring its arrays `borrowed
 
 from functools import partial
 
-from numba import njit
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-inlined = partial(njit, nogil=True, forceinline=True)
+from supermarket.compiled import kernel
+
+inlined = partial(kernel, nogil=True, forceinline=True)
 
 
 def borrowed(array: NDArray) -> NDArray:

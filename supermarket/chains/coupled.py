@@ -25,7 +25,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
@@ -34,6 +33,7 @@ from supermarket.chains import coupled_batches
 from supermarket.chains.measure import Plan, plan
 from supermarket.chains.occupancy import start_counts
 from supermarket.chains.queues import checked_lengths
+from supermarket.compiled import kernel
 from supermarket.statistics import Interval, mean_interval
 from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, choice, integer
 
@@ -417,7 +417,7 @@ def _run(
     )
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _by_queue(rng, x, y, d, share_x, share_y, stops, steps, apart):
     """Make up to `steps` steps in place; return how many, and the l1 distance.
 
@@ -453,7 +453,7 @@ def _by_queue(rng, x, y, d, share_x, share_y, stops, steps, apart):
     return steps, apart
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _by_rank(rng, s, t, d_s, d_t, share_s, share_t, stops, steps, apart):
     """Make up to `steps` steps in place; return how many, and the l1 distance.
 
@@ -499,7 +499,7 @@ def _by_rank(rng, s, t, d_s, d_t, share_s, share_t, stops, steps, apart):
     return steps, apart
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _last_rank(w, n, d):
     """Return the last of d uniform ranks, not rounded: it is below r with chance (r / n)**d."""
     if d == 1:
@@ -507,7 +507,7 @@ def _last_rank(w, n, d):
     return math.sqrt(w) * n if d == 2 else math.exp(math.log(w) / d) * n
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _level(s, top, rank):
     """Return the length of the queue at a rank, the longest one being at rank 0."""
     i = top

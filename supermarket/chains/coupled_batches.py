@@ -12,7 +12,6 @@ treats them alike leaves the distance as it is.
 """
 
 import numpy as np
-from numba import njit
 
 from supermarket.chains.batches import (
     MARGIN,
@@ -27,9 +26,10 @@ from supermarket.chains.batches import (
     _split,
     _until_open,
 )
+from supermarket.compiled import kernel
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def advance(rng, s, t, d, lam, steps, wanted=OPEN, spread=SPREAD, margin=MARGIN) -> tuple[int, int]:
     """Make up to `steps` steps in place; return how many, and the l1 distance of the copies.
 
@@ -95,7 +95,7 @@ def advance(rng, s, t, d, lam, steps, wanted=OPEN, spread=SPREAD, margin=MARGIN)
     return done, _distance(s, t)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _distance(s, t):
     total = 0
     for i in range(len(s)):
@@ -103,7 +103,7 @@ def _distance(s, t):
     return total
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _merge(low, high, rare, tops, lows, highs, rare_rises, rare_falls, lengths):
     """Write the bands of both copies as those of one list of boundaries, the uppermost first.
 
@@ -139,7 +139,7 @@ def _merge(low, high, rare, tops, lows, highs, rare_rises, rare_falls, lengths):
     return bounds
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _of_each(bounds, ups, downs, lengths, up, down):
     """Turn how often the kinds of certain events come into the rises and falls of each count."""
     up[:], down[:] = 0, 0
@@ -150,7 +150,7 @@ def _of_each(bounds, ups, downs, lengths, up, down):
     down[:, 0] = 0  # a departure from an empty queue changes nothing
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _in_order(rng, s, t, bounds, done, count, ups, downs, lengths, low, high):
     """Apply certain events in a random order up to the first that leaves a band.
 
@@ -177,7 +177,7 @@ def _in_order(rng, s, t, bounds, done, count, ups, downs, lengths, low, high):
     return done, inside
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _apply(s, t, i, j, arrives, low, high):
     """Let an event fall on queues of length i and j; return whether all stay inside their bands."""
     inside = True

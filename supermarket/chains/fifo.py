@@ -10,7 +10,6 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numba import njit
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
@@ -19,6 +18,7 @@ from supermarket.chains.borrowed import borrowed, inlined
 from supermarket.chains.departures import SERVER, STATE, first_by, remove
 from supermarket.chains.disciplines import DISCIPLINES, join, leave, load, unused_jobs
 from supermarket.chains.measure import Plan, Simulation, plan
+from supermarket.compiled import kernel
 from supermarket.service import ServiceLaw
 from supermarket.statistics import Interval, batch_interval
 from supermarket.validation import MOST_LEVELS, ParameterError, choice, nearest, positive
@@ -464,7 +464,7 @@ def _grid() -> NDArray[np.float64]:
     return grid
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _advance(
     rng, discipline, length, servers, jobs, days, heap, state, levels, sojourns, sojourn_sum, d,
     order, chosen, gaps, services, used, came, until, a_mean,

@@ -19,13 +19,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
 from supermarket.chains.measure import Plan, Simulation, given_counts, plan, with_room
 from supermarket.chains.occupancy import fixed_point_counts
+from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 from supermarket.stations import JacksonNetwork
 from supermarket.validation import ParameterError, choice
@@ -273,7 +273,7 @@ def _padded(values: NDArray, shape: tuple[int, int]) -> NDArray:
     return np.pad(values, ((0, 0), (0, shape[1] - values.shape[1])))
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _advance(
     rng, s, kinds, per_kind, routing, per_route, choices, replacement, events, moved, at_top
 ):
@@ -340,7 +340,7 @@ def _advance(
     return step, moves
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _place(ends, uniform):
     """Return k with ends[k] <= uniform < ends[k+1]; no branch, as its way can't be foreseen."""
     k = 0

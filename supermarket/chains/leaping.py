@@ -37,13 +37,13 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 import numpy as np
-from numba import njit
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
 from supermarket.chains.measure import Plan, Simulation, given_counts, plan
 from supermarket.chains.occupancy import fixed_point_counts
+from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 from supermarket.validation import MOST_QUEUES, ParameterError, integer, real
 
@@ -247,7 +247,7 @@ def _bias(curved: NDArray[np.float64], steep: NDArray[np.float64]) -> NDArray[np
     return shift
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _advance(rng, s, d, lam, length, step, summed, curved, at_top):
     """Leap for `length` units of time, in place; return how often, or -level if it failed.
 
@@ -309,7 +309,7 @@ def _advance(rng, s, d, lam, length, step, summed, curved, at_top):
     return leaps
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _log_share(s, n):
     """Return log(s / n), precise near both ends."""
     if s > n / 2:
@@ -317,7 +317,7 @@ def _log_share(s, n):
     return math.log(s / n) if s > 0 else -1e290
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _log_ratio(s, before, n):
     """Return log(s / before)."""
     if before <= 0 or s <= 0:
@@ -325,7 +325,7 @@ def _log_ratio(s, before, n):
     return math.log1p((s - before) / before)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _drop(value, log_factor):
     """Return value - value * exp(log_factor), precise for small factors, finite for large ones."""
     if abs(log_factor) < 1.0 or value == 0.0:
@@ -333,7 +333,7 @@ def _drop(value, log_factor):
     return value - math.exp(min(math.log(value) + log_factor, 0.0))
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _rates(s, n, top, lam, logs, rise, fall, free):
     """Compute the rates at which counts 1..top rise and fall, and `free`, falls less rises.
 
@@ -351,7 +351,7 @@ def _rates(s, n, top, lam, logs, rise, fall, free):
             free[i] = fall[i] - rise[i]
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _short_enough(s, n, d, top, h, arrivals, grow, steep, rise, fall, mean, other):
     """Tell whether a leap of length h does justice to the drift and its curvature."""
     for i in range(1, top + 1):
@@ -367,7 +367,7 @@ def _short_enough(s, n, d, top, h, arrivals, grow, steep, rise, fall, mean, othe
     return True
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _solve(x, steep, top, h, stay, work):
     """Solve (I - h J) y = x in place, for the numbers of shorter queues; J is tridiagonal."""
     pivot = 1.0
@@ -384,7 +384,7 @@ def _solve(x, steep, top, h, stay, work):
         x[i] /= work[i]
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _centred(rng, mean):
     """Draw a Poisson variable less its mean, as a normal one where the mean is large."""
     if mean > 1000.0:
@@ -392,7 +392,7 @@ def _centred(rng, mean):
     return rng.poisson(mean) - mean if mean > 0.0 else 0.0
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _few(rng, s, before, n, d, lam, top, h, stay, rate):
     """Renew the levels above `top`: each of their queues loses Poisson(h) jobs, new ones join.
 

@@ -29,12 +29,12 @@ References
 import math
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.occupancy import _bands, _now
+from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 from supermarket.validation import MOST_LEVELS, ParameterError, choice
 
@@ -176,7 +176,7 @@ def _fixed_point_counts(n: int, d: int, lam: float) -> NDArray[np.int64]:
     return np.array(counts, dtype=np.int64)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _one_or_none(a, b, n, d):
     """Return the chance that of a ranked queues all d are, at most one of them beyond the first b.
 
@@ -190,7 +190,7 @@ def _one_or_none(a, b, n, d):
     return beta + (a - b) * beta * math.expm1(d * math.log1p(1.0 / b))
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _arrival(w, m, s, beta, n, d):
     """Return the length of the queue that is joined, and the length that is then remembered."""
     if w < beta[m]:  # no fresh queue is shorter: is one of them another of length m?
@@ -203,7 +203,7 @@ def _arrival(w, m, s, beta, n, d):
     return i, (i if two else i + 1)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _departure(v, m, s, top):
     """Return the length of the queue that is served, and the length that is then remembered."""
     i = top
@@ -213,7 +213,7 @@ def _departure(v, m, s, top):
     return i, (m - 1 if i == m and m > 0 and v < s[m + 1] + 1 else m)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _scan(rng, s, remembered, d, lam, events, moved, at_top):
     """Make up to `events` steps in place and return how many: fewer if the room is used up."""
     n = s[0]
@@ -255,7 +255,7 @@ def _scan(rng, s, remembered, d, lam, events, moved, at_top):
     return step
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _look_up(bits, rng, s, remembered, d, lam, moved, at_top):
     """Make one step for each entry of `bits` and return how many: fewer if the room is used up.
 
@@ -327,13 +327,13 @@ def _look_up(bits, rng, s, remembered, d, lam, moved, at_top):
     return done
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _lane(m, base):
     """Return which entry of a word belongs to m: the seventh, always open, for all but six."""
     return np.uint64(m - base if 0 <= m - base < 6 else 6)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _likely(s, n, d, top):
     """Return where the six neighbouring lengths begin that are remembered most, for speed alone.
 
@@ -351,7 +351,7 @@ def _likely(s, n, d, top):
     return best
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _outcome(uniform, m, s, beta, top, d, arrival):
     """Return the event of one uniform, and the length that is then remembered, as in `_scan`.
 
@@ -367,7 +367,7 @@ def _outcome(uniform, m, s, beta, top, d, arrival):
     return (2 * i + 1 if i > 0 else 0), m
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _make_table(table, base, low, high, n, top, d, arrival):
     """Write into each bin what all its uniforms mean wherever the counts stand in their bands."""
     table[:] = _OPEN << (_ENTRIES * _STRIDE)
@@ -395,7 +395,7 @@ def _make_table(table, base, low, high, n, top, d, arrival):
         _cut(table, m, base, filled, 1.0, 1.0, 0, m)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _cut(table, m, base, filled, left, right, event, after):
     """Write an entry of m up to a boundary from `left` to `right`; return the first bin beyond."""
     shift = np.uint64(m - base) * _STRIDE

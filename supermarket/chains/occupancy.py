@@ -10,13 +10,13 @@ The cost of an event depends on the number of levels alone, whatever n and d are
 import math
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains import batches as many
 from supermarket.chains.measure import Plan, Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.ranks import FAST, Ranks
+from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 from supermarket.validation import EXACT_MAX, MOST_LEVELS, MOST_QUEUES, ParameterError, choice
 
@@ -207,7 +207,7 @@ def fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArray
     return np.array(counts, dtype=np.int64)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _scan(rng, s, d, lam, replacement, events, moved, at_top):
     """Make up to `events` steps in place and return how many: fewer if the room is used up."""
     n = s[0]
@@ -260,7 +260,7 @@ def _scan(rng, s, d, lam, replacement, events, moved, at_top):
     return events
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):
     """Make one step for each entry of `bits` and return how many: fewer if the room is used up.
 
@@ -317,13 +317,13 @@ def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):
     return done
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _now(i, s, seen):
     """Return count i: its value when the table was made, and what was seen since."""
     return s[i] + (seen[2 * i] >> 40) - (seen[2 * i + 1] >> 40)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _outcome(uniform, only, s, seen, n, top, d, arrival, replacement):
     """Return the event of one uniform: 2 i if count i rises, 2 i + 1 if it falls, 0 if neither.
 
@@ -346,7 +346,7 @@ def _outcome(uniform, only, s, seen, n, top, d, arrival, replacement):
     return 2 * i + 1 if i > 0 else 0
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _bands(s, n, top, d, arrival, replacement, low, high):
     """Choose the band [low, high] that each count may wander in; return log2 of the bins' number.
 
@@ -374,7 +374,7 @@ def _bands(s, n, top, d, arrival, replacement, low, high):
     return width
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _make_table(table, low, high, n, top, d, arrival, replacement):
     """Write into each bin what it means.
 

@@ -25,11 +25,11 @@ a copy from empty and one from the dominating state at -T hold all others betwee
 import math
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator, SeedSequence
 from numpy.typing import NDArray
 
 from supermarket.chains.measure import with_room
+from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 from supermarket.validation import (
     EXACT_MAX,
@@ -189,7 +189,7 @@ def _draw(
         past = np.append(past, np.empty_like(past))  # the same events, and as many before them
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _look_back(rng, lengths, s, lam, others, past):
     """Draw the events before those known, the latest first; return s, longer if need be.
 
@@ -222,7 +222,7 @@ def _look_back(rng, lengths, s, lam, others, past):
     return s
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _replay(past, upper, s):
     """Run the copies from empty and from above to time 0; return if they met, and the counts."""
     lower, t = np.zeros_like(upper), np.zeros_like(s)
@@ -243,7 +243,7 @@ def _replay(past, upper, s):
     return apart == 0, s
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _move(lengths, s, event):
     """Make one event; return the level whose count changed, 0 if none."""
     if event >= 0:
@@ -251,7 +251,7 @@ def _move(lengths, s, event):
     return _depart(lengths, s, -1 - event)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _arrive(lengths, s, rank):
     """Let a customer join the first queue as long as the one at `rank`; return its new length."""
     level = lengths[rank] + 1
@@ -260,7 +260,7 @@ def _arrive(lengths, s, rank):
     return level
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _depart(lengths, s, rank):
     """Let one leave the last queue as long as the one at `rank`; return what its length was."""
     level = lengths[rank]

@@ -6,11 +6,11 @@ the reference that one is tested against; also for questions about named queues.
 """
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains.measure import Simulation, measure, plan, with_room
+from supermarket.compiled import kernel
 from supermarket.validation import MOST_LEVELS, ParameterError, integer
 
 
@@ -116,7 +116,7 @@ def checked_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
     return queues.astype(np.int64)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _advance(rng, x, order, s, d, lam, events, moved, at_top):
     """Make up to `events` steps in place and return how many: fewer if the room is used up."""
     n = len(x)

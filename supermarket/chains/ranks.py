@@ -16,10 +16,10 @@ References
 """
 
 import numpy as np
-from numba import njit
 from numpy.random import Generator
 from numpy.typing import NDArray
 
+from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 from supermarket.validation import ParameterError
 
@@ -65,7 +65,7 @@ class Ranks:
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def law_of_ranks(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.float64]:
     """Return the probabilities of an arrival (outcome 2 r) and a departure (2 r + 1) at rank r."""
     law = np.empty(2 * n)
@@ -79,7 +79,7 @@ def law_of_ranks(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.fl
     return law
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def alias_table(
     law: NDArray[np.float64],
 ) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint32]]:
@@ -125,7 +125,7 @@ def alias_table(
     return cut.astype(np.uint32), values - cut, alias
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _advance(words, rng, cut, part, alias, lengths, s, moved, at_top):
     """Make one step for each of `words` and return how many: fewer if the room is used up."""
     bits = 32

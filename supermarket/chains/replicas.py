@@ -19,13 +19,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
-from numba import njit
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains.measure import Plan, Simulation, measure, plan
 from supermarket.chains.occupancy import start_counts
 from supermarket.chains.ranks import alias_table, law_of_ranks
+from supermarket.compiled import kernel
 from supermarket.sweep import run_points
 from supermarket.validation import ParameterError, integer
 
@@ -223,7 +223,7 @@ def table_of_events(
     return first + ((cut + part) * 2.0**32).astype(np.uint64), events.ravel()
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _advance(words, cuts, pairs, wanted, done, counts, moved, above):
     """Go on from step `done` of a stretch, in which lane k makes wanted[k] steps.
 
@@ -265,7 +265,7 @@ def _advance(words, cuts, pairs, wanted, done, counts, moved, above):
     return counts, moved, above
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _grown(rows):
     """Return the rows with a row of zeros below."""
     grown = np.zeros((len(rows) + 1, LANES), dtype=rows.dtype)
@@ -277,7 +277,7 @@ def _grown(rows):
 # arrays are made in the same function, with `LANES` as a constant.
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _draw(words, cuts, pairs, events):
     """Draw `BLOCK` events for each lane, one from each word of its stream."""
     state = np.empty((4, LANES), dtype=np.uint64)
@@ -297,7 +297,7 @@ def _draw(words, cuts, pairs, events):
             events[step, lane] = pairs[(k << np.uint64(1)) + beyond]
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _next(words, lane):
     """Return the next word of a stream: xoshiro256++."""
     a, b, c, d = words[0, lane], words[1, lane], words[2, lane], words[3, lane]
@@ -313,7 +313,7 @@ def _next(words, lane):
     return result
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _make_steps(events, steps, counts):
     """Make so many steps in all lanes and return what was seen, (levels, 3, LANES).
 

@@ -25,11 +25,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
+from supermarket.compiled import kernel
 from supermarket.controls import controlled_interval
 from supermarket.pools import ServerPools
 from supermarket.statistics import Interval
@@ -376,7 +376,7 @@ class _Pools:
         return pairs[0] / self.n, pairs[1] / self.n, used
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _advance(
     rng, exact, pairs, state, limits, classes, levels, place, full, room,
     n, arrivals, policy, tolerance, length, most_events, moved, used,
@@ -441,7 +441,7 @@ def _advance(
     return most_events, length - now
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _change(exact, state, limits, chosen, j, by):
     """Move one pool of class `chosen` from j tasks to j + by."""
     exact[chosen, j] -= 1
@@ -451,7 +451,7 @@ def _change(exact, state, limits, chosen, j, by):
     state[_GREEN] += int(j + by < limits[chosen]) - int(j < limits[chosen])
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _leaving(rng, exact, state):
     """Return class and tasks of the pool of a task chosen at random."""
     left = int(rng.random() * state[_TASKS])
@@ -463,7 +463,7 @@ def _leaving(rng, exact, state):
     raise AssertionError("there are fewer tasks than counted")
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _one_of(rng, numbers):
     """Return i with probability in proportion to numbers[i]."""
     left = int(rng.random() * numbers.sum())
@@ -474,7 +474,7 @@ def _one_of(rng, numbers):
     return i
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _any_pool(rng, exact, n):
     """Return class and tasks of a pool chosen at random."""
     left = int(rng.random() * n)
@@ -486,7 +486,7 @@ def _any_pool(rng, exact, n):
     raise AssertionError("there are fewer pools than counted")
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _by_threshold(rng, exact, state, limits, classes, levels, n):
     """Return class and tasks of a random green, else yellow, else any pool."""
     if state[_GREEN] > 0:
@@ -502,7 +502,7 @@ def _by_threshold(rng, exact, state, limits, classes, levels, n):
     return _any_pool(rng, exact, n)
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _learned(exact, state, classes, levels, tolerance):
     """Return the threshold after an arrival, from the state that it finds."""
     r, green = state[_THRESHOLD], state[_GREEN]
@@ -513,7 +513,7 @@ def _learned(exact, state, classes, levels, tolerance):
     return r
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _limit(exact, classes, levels, threshold, limits):
     """Set the tasks that a pool of each class should have; return the number of green pools."""
     limits[:] = 0

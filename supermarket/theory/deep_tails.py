@@ -12,8 +12,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from supermarket.compiled import kernel
 from supermarket.service import Lomax
 from supermarket.theory.level_equation import climb, first_levels
 from supermarket.validation import ParameterError, arrival_rate, integer, real
@@ -132,7 +132,7 @@ def _reach(
     return (log_rate, log_share, missing), np.append(state, np.full(added.size, state[-1]))
 
 
-@njit
+@kernel
 def _serve(state: tuple, log_rate: float, log_start: float) -> float:
     """Return the logarithm of the integral of ``g_k R``; leave the logarithms of G_k in `trial`."""
     log_inflow, trial, log_x, log_share, missing = state
@@ -152,7 +152,7 @@ def _serve(state: tuple, log_rate: float, log_start: float) -> float:
     return top + np.log(total)
 
 
-@njit
+@kernel
 def _accept(state: tuple, log_rate: float) -> bool:
     """Make the last trial the inflow of the next level."""
     log_inflow, trial = state[:2]
@@ -161,7 +161,7 @@ def _accept(state: tuple, log_rate: float) -> bool:
     return True
 
 
-@njit
+@kernel
 def _between(above: float, below: float, begins: float, ends: float, count: float) -> float:
     """Return the sum of `count` terms between two whose logarithms are given.
 
@@ -176,7 +176,7 @@ def _between(above: float, below: float, begins: float, ends: float, count: floa
     return _series(above, begins, first) + _series(below, -ends, count - first)
 
 
-@njit
+@kernel
 def _series(start: float, slope: float, count: float) -> float:
     """Return the sum of ``exp(start + i slope)`` for i from 1 to `count`."""
     if count <= 0:

@@ -17,10 +17,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.compiled import kernel
 from supermarket.validation import ParameterError, integer, real
 
 
@@ -259,7 +259,7 @@ def _linear(
         found[:, j], before = now, time
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _exponential(
     rng: np.random.Generator,
     c: float,
@@ -296,7 +296,7 @@ def _exponential(
             path[j, 0], path[j, 1] = x, y
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def overflowed(x: float, y: float, c: float, barrier: float, h: float) -> tuple[float, float]:
     """Solve x' = -(e^{c (x - barrier)} - e^{-c barrier}) / c, y' = -x' over a time h.
 
@@ -313,7 +313,7 @@ def overflowed(x: float, y: float, c: float, barrier: float, h: float) -> tuple[
     return x - change / c, y + change / c
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _reflected(
     rng: np.random.Generator,
     barrier: float,

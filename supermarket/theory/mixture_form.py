@@ -13,14 +13,14 @@ Derived in this project.
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 
+from supermarket.compiled import kernel
 from supermarket.service import Mixture, ServiceLaw
 from supermarket.theory.level_equation import (
-    climb,
+    climber,
     first_levels,
     geometric,
-    solve,
+    solver,
     too_deep,
 )
 from supermarket.validation import ParameterError
@@ -81,7 +81,7 @@ def by_mixture(service: ServiceLaw, d: int, lam: float, levels: int, arithmetic:
         mixture, log_inflow = _reach(mixture, log_inflow, service, d, log_lam, log_tail[k], k)
         state = log_inflow, np.empty_like(log_inflow), mixture.log_rate, mixture.log_share
         least_rate = mixture.low + _MARGIN
-        k = climb(log_tail, log_rates, k, d, log_lam, _serve, _accept, state, least_rate, -np.inf)
+        k = _climb(log_tail, log_rates, k, d, log_lam, state, least_rate, -np.inf)
     if log_from is not None:
         tail[log_from:] = np.exp(log_tail[log_from:])
         rates[log_from - 1 :] = np.exp(log_rates[log_from - 1 :])
@@ -188,13 +188,13 @@ def _reach(
     return mixture, np.concatenate([state, np.full(added, state[-1])])
 
 
-@njit
+@kernel
 def _too_small(tail: float, d: int, lam: float) -> bool:
     """Tell whether rate**2 * tail, the size of the least transform, may leave float64's range."""
     return 2 * np.log(lam) + (2 * d - 1) * np.log(tail) < _SMALLEST
 
 
-@njit
+@kernel
 def _linear_levels(
     tail: np.ndarray,
     rates: np.ndarray,
@@ -220,7 +220,7 @@ def _linear_levels(
             change = ratio - tail[k - 1] / tail[k - 2] if k > 2 else 0.0
             start = min(max(bottom, here * (ratio + change)), here * (1 - 1e-12))
         args = (here, fresh, lam, d, share, inflow, x)
-        after = solve(_linear_image, start, bottom, here, 0.0, args)
+        after = _solve_linear(start, bottom, here, 0.0, args)
         rate = least * geometric(after / here, d)
         # see log_image of level_equation: the very difference that the equation was solved with
         began = rate * (here - after) + fresh
@@ -232,7 +232,7 @@ def _linear_levels(
     return k
 
 
-@njit
+@kernel
 def _linear_image(after: float, args: tuple) -> float:
     """Return the right-hand side of the equation for P_{k+1}."""
     here, fresh, lam, d, share, inflow, x = args
@@ -240,7 +240,10 @@ def _linear_image(after: float, args: tuple) -> float:
     return lam * after**d + rate * _served(share, inflow, x, rate * (here - after) + fresh, rate)
 
 
-@njit(fastmath={"reassoc", "contract"})
+_solve_linear = solver(_linear_image)
+
+
+@kernel(fastmath={"reassoc", "contract"})
 def _served(
     share: np.ndarray, inflow: np.ndarray, x: np.ndarray, start: float, rate: float
 ) -> float:
@@ -251,7 +254,7 @@ def _served(
     return total
 
 
-@njit
+@kernel
 def _serve(state: tuple, log_rate: float, log_start: float) -> float:
     """Return the logarithm of the integral of ``g_k R``; leave the logarithms of G_k in `trial`."""
     log_inflow, trial, log_x, log_share = state
@@ -265,10 +268,13 @@ def _serve(state: tuple, log_rate: float, log_start: float) -> float:
     return top + np.log(total)
 
 
-@njit
+@kernel
 def _accept(state: tuple, log_rate: float) -> bool:
     """Make the last trial the inflow of the next level."""
     log_inflow, trial = state[:2]
     for j in range(trial.size):
         log_inflow[j] = log_rate + trial[j]
     return True
+
+
+_climb = climber(_serve, _accept)

@@ -12,11 +12,11 @@ where the law or some :math:`g_k` is not resolved. Derived in this project.
 """
 
 import numpy as np
-from numba import njit
 from numpy.polynomial import legendre
 
+from supermarket.compiled import kernel
 from supermarket.service import ServiceLaw
-from supermarket.theory.level_equation import climb, first_levels
+from supermarket.theory.level_equation import climber, first_levels
 from supermarket.validation import ParameterError
 
 SIZE = 16  # coefficients a panel
@@ -99,9 +99,7 @@ def with_panels(
     while k < levels and log_tail[k] >= least_tail and log_edges.size <= most:
         state = _state(flow, log_flow, work, log_work, log_edges, _UNRESOLVED if halve else np.inf)
         before = k
-        k = climb(
-            log_tail, log_rates, k, d, np.log(lam), _serve, _accept, state, -np.inf, least_tail
-        )
+        k = _climb(log_tail, log_rates, k, d, np.log(lam), state, -np.inf, least_tail)
         if k == before:
             break
         rough = state[9] & _wide(log_edges)
@@ -304,7 +302,7 @@ def _flow_halved(
     return new, log_flow[places]
 
 
-@njit
+@kernel
 def _serve(state: tuple, log_rate: float, log_start: float) -> float:
     """Solve for the coefficients of g_k, panel by panel; return the log of its integral with R."""
     flow, log_flow, trial, log_trial, work, log_work, log_widths, inverse, scratch = state[:9]
@@ -338,7 +336,7 @@ def _serve(state: tuple, log_rate: float, log_start: float) -> float:
     return log_total + np.log(total)
 
 
-@njit
+@kernel
 def decay(
     inflow: np.ndarray,
     source: float,
@@ -389,7 +387,7 @@ def decay(
     return end
 
 
-@njit
+@kernel
 def _accept(state: tuple, log_rate: float) -> bool:
     """Make the last trial the inflow of the next level; mark the panels that do not resolve it."""
     flow, log_flow, trial, log_trial = state[:4]
@@ -410,3 +408,6 @@ def _accept(state: tuple, log_rate: float) -> bool:
         rough[p] = end * np.exp(log_largest - highest) > unresolved
         any_rough |= rough[p]
     return not any_rough
+
+
+_climb = climber(_serve, _accept)

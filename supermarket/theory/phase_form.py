@@ -11,10 +11,10 @@ and the inverse of :math:`\lambda_k I - T` has no negative entry. Derived in thi
 """
 
 import numpy as np
-from numba import njit
 
+from supermarket.compiled import kernel
 from supermarket.service import ServiceLaw
-from supermarket.theory.level_equation import climb, first_levels
+from supermarket.theory.level_equation import climber, first_levels
 from supermarket.validation import ParameterError
 
 
@@ -46,7 +46,7 @@ def by_phases(
         np.linalg.solve(-generator, np.ones(phases)),
         np.empty((phases, phases)),
     )
-    k = climb(log_tail, log_rates, 1, d, np.log(lam), _serve, _accept, state, -np.inf, -np.inf)
+    k = _climb(log_tail, log_rates, 1, d, np.log(lam), state, -np.inf, -np.inf)
     if k < levels:
         raise ParameterError(
             f"log P_{k} = {log_tail[k]:.4g}, and the next is beyond float64: choose levels <= {k}."
@@ -54,7 +54,7 @@ def by_phases(
     return log_tail, log_rates, phases
 
 
-@njit
+@kernel
 def _serve(state: tuple, log_rate: float, log_start: float) -> float:
     """Solve for the mass in each phase; return the logarithm of the work that is left in it."""
     flow, log_flow, trial, log_trial, start, decay, work, matrix = state
@@ -84,7 +84,7 @@ def _serve(state: tuple, log_rate: float, log_start: float) -> float:
     return top + np.log(served)
 
 
-@njit
+@kernel
 def _accept(state: tuple, log_rate: float) -> bool:
     """Make the last trial the inflow of the next level."""
     flow, log_flow, trial, log_trial = state[:4]
@@ -93,3 +93,6 @@ def _accept(state: tuple, log_rate: float) -> bool:
         flow[i] = trial[i] / largest
     log_flow[0] = log_trial[0] + np.log(largest) + log_rate
     return True
+
+
+_climb = climber(_serve, _accept)

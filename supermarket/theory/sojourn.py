@@ -19,10 +19,10 @@ References
 """
 
 import numpy as np
-from numba import njit
 from numpy.polynomial import legendre
 from scipy.special import binom
 
+from supermarket.compiled import kernel
 from supermarket.service import ServiceLaw
 from supermarket.theory.panel_form import LONGEST, SIZE, Replay, decay, log_width
 from supermarket.validation import ParameterError, real
@@ -144,7 +144,7 @@ def _transforms(
     return work.reshape(theta.size, -1), first
 
 
-@njit
+@kernel
 def _sweep(
     survival: np.ndarray, width: np.ndarray, theta: np.ndarray, out: np.ndarray
 ) -> np.ndarray:

@@ -16,10 +16,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.compiled import kernel
 from supermarket.pools import ServerPools
 from supermarket.statistics import Interval, batch_interval
 from supermarket.theory.reflection import constrained_flow
@@ -337,7 +337,7 @@ def holes_bound(rho: float) -> float:
     return math.sqrt(positive("rho", rho) / (2 * math.pi))
 
 
-@njit(nogil=True)
+@kernel(nogil=True)
 def _oscillate(
     rng: np.random.Generator, state: np.ndarray, level: int, step: float, steps: int
 ) -> np.ndarray:

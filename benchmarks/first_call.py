@@ -1,0 +1,97 @@
+"""CPU seconds of a first call, cold and warm: ``python -m benchmarks.first_call``.
+
+Each in a fresh process. Cold: no machine code is kept yet, and the call compiles. Warm: an earlier
+process has kept it. Each is what the call adds to the import of the package, whose own cost over
+that of NumPy and Numba is the first line.
+"""
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+
+import pandas as pd
+
+FIRST = "from supermarket import *; "
+CALLS = {
+    "simulate, n = 1e3": "simulate(1000, 2, 0.9, horizon=10, seed=1)",
+    "simulate, n = 1e6": "simulate(10**6, 2, 0.9, horizon=0.5, seed=1)",
+    "simulate, n = 1e9": "simulate(10**9, 2, 0.9, horizon=0.01, warmup=0, seed=1)",
+    "simulate_fifo": "simulate_fifo(1000, 2, 0.7, Exponential(), horizon=10, seed=1)",
+    "simulate_memory, n = 1e3": "simulate_memory(1000, 1, 0.7, horizon=10, seed=1)",
+    "simulate_memory, n = 1e6": "simulate_memory(10**6, 1, 0.7, horizon=0.5, seed=1)",
+    "simulate_replicas": (
+        "from supermarket.chains.replicas import simulate_replicas; "
+        "simulate_replicas(100, 2, 0.7, replicas=8, horizon=10, seed=1)"
+    ),
+    "leap": (
+        "from supermarket.chains.leaping import leap; "
+        "leap(10**17, 8_000_000, 1 - 6e-11, horizon=8e6, warmup=0, seed=1)"
+    ),
+    "couple_ranks": (
+        "from supermarket.chains.coupled import couple_ranks; "
+        "couple_ranks(1000, 2, 0.7, starts=('empty', [1.0, 1.0]), horizon=50, seed=1)"
+    ),
+    "couple_ranks, batches": (
+        "from supermarket.chains.coupled import couple_ranks; "
+        "couple_ranks(10**8, 2, 0.7, starts=('empty', [1.0, 1.0]), horizon=0.1, seed=1)"
+    ),
+    "equilibrium_draws": (
+        "from supermarket.chains.perfect import equilibrium_draws; "
+        "equilibrium_draws(n=50, d=2, lam=0.5, draws=2, seed=1)"
+    ),
+    "simulate_network": (
+        "network = jackson_network([0.3, 0.0], [[0.0, 1.0], [0.5, 0.0]], 2); "
+        "simulate_network(network, 1000, horizon=10, seed=1)"
+    ),
+    "simulate_pools": (
+        "from supermarket.chains.server_pools import simulate_pools; "
+        "from supermarket.pools import server_pools; "
+        "simulate_pools(server_pools([1.0], [lambda x: -x * x], levels=40), 100, 3.5, "
+        "horizon=20, seed=1)"
+    ),
+    "cavity, Lomax": "cavity(Lomax(1.7), 2, 0.9, 50)",
+    "cavity, constant": "cavity(Deterministic(), 2, 0.9, 8)",
+    "cavity, Erlang": "cavity(Erlang(4), 2, 0.9, 8)",
+}
+
+
+def seconds(code: str, cache: str) -> float:
+    """Return the CPU seconds, user and system, of a fresh process that runs this."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    environment = dict(os.environ) | {"SUPERMARKET_CACHE": cache}
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def least(code: str, cache: str, times: int = 3) -> float:
+    """Return the least of several: whatever else a machine does only adds to it."""
+    return min(seconds(code, cache) for _ in range(times))
+
+
+def measured(names: list[str], times: int = 3) -> pd.DataFrame:
+    """Return a row for each call: CPU seconds beyond the import of the package, cold and warm."""
+    rows = []
+    with tempfile.TemporaryDirectory() as root:
+        imported = least(FIRST, "off", times)
+        for number, name in enumerate(names):
+            code, cache = FIRST + CALLS[name], os.path.join(root, str(number))
+            cold = seconds(code, cache) - imported
+            rows.append({"call": name, "cold": cold, "warm": least(code, cache, times) - imported})
+    return pd.DataFrame(rows)
+
+
+def main() -> None:
+    """Print the table."""
+    libraries = least("import numpy, numba", "off")
+    package = least(FIRST, "off") - libraries
+    print(
+        f"import of numpy and numba: {libraries:.2f} s; of all of supermarket: {package:.2f} more"
+    )
+    print(measured(list(CALLS)).to_string(index=False, float_format="{:.2f}".format))
+
+
+if __name__ == "__main__":
+    main()
