@@ -15,7 +15,7 @@ import numpy as np
 
 from supermarket.compiled import kernel
 from supermarket.service import Lomax
-from supermarket.theory.level_equation import climb, first_levels
+from supermarket.theory.level_equation import climber, first_levels
 from supermarket.validation import ParameterError, arrival_rate, integer, real
 
 DEEPEST = 1e12  # size of -log P_k: its rounding is then still far below one step of the nodes
@@ -102,8 +102,8 @@ def deep_tail(service: Lomax, d: int, lam: float, depth: float, least: int = 1) 
         nodes, inflow = _reach(nodes, inflow, log_lam + (d - 1) * log_tail[k], d, step, fall)
         log_rate, log_share, missing = nodes
         state = inflow, np.empty_like(inflow), log_rate, log_share, missing
-        args = (state, log_rate[-2] + _MARGIN, -np.inf)
-        climb(log_tail[: k + 2], log_rates[: k + 1], k, d, log_lam, _serve, _accept, *args)
+        end = log_rate[-2] + _MARGIN
+        _climb(log_tail[: k + 2], log_rates[: k + 1], k, d, log_lam, state, end, -np.inf)
         k += 1
     return DeepTail(log_tail[: k + 1].copy(), log_rates[:k].copy(), service, d, lam)
 
@@ -186,3 +186,6 @@ def _series(start: float, slope: float, count: float) -> float:
     if slope > 0:
         start, slope = start + (count + 1) * slope, -slope
     return np.exp(start + slope) * np.expm1(count * slope) / np.expm1(slope)
+
+
+_climb = climber(_serve, _accept)
