@@ -239,6 +239,6 @@ def other_order(
 # A sweep.
 
 
-def swept(alternatives: Sequence[float]) -> list[float]:
-    """Return what the swept claim itself is to be told from, as its rows have it."""
-    return list(alternatives)
+def swept(alternative: float) -> float:
+    """Return how far off the mean would be if what the swept claim is told from were true."""
+    return alternative
