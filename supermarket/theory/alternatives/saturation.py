@@ -2,7 +2,7 @@
 
 import math
 
-from supermarket.theory.fixed_point import k_lambda_d
+from supermarket.theory.fixed_point import fixed_point, k_lambda_d
 from supermarket.theory.near_saturation import (
     fixed_point_shorter,
     hypotheses,
@@ -104,9 +104,10 @@ def independent_share(n: int, d: int, lam: float, eps: float = 0.1) -> float:
     return linear_good_set_share(n, d, lam, eps, independent=True)
 
 
-def longer_with_one_choice_less(n: int, d: int, lam: float) -> float:
-    """Return the mean number of queues longer than k_{lam,d}, with d - 1 choices."""
-    return mean_of_longer(n, d - 1, lam, k=k_lambda_d(lam, d))
+def longer_otherwise(n: int, d: int, lam: float) -> list[float]:
+    """Return the mean number of queues longer than k: without fluctuations; with d - 1 choices."""
+    k = k_lambda_d(lam, d)
+    return [n * float(fixed_point(lam, d, k + 1)[k + 1]), mean_of_longer(n, d - 1, lam, k=k)]
 
 
 def share_with_one_choice_less(n: int, d: int, lam: float, length: int) -> float:

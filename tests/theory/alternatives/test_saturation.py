@@ -80,9 +80,10 @@ def test_one_length():
 def test_alternatives_are_other_numbers():
     n, d, lam = 10**6, 30, 0.9833
     here = mean_of_longer(n, d, lam)
-    other = saturation.longer_with_one_choice_less(n, d, lam)
-    assert other == mean_of_longer(n, d - 1, lam, k=k_lambda_d(lam, d))
-    assert other > 2 * here
+    still, fewer = saturation.longer_otherwise(n, d, lam)
+    assert still == pytest.approx(n * fixed_point(lam, d, 3)[3])
+    assert 1.01 * still < here < fewer / 2
+    assert fewer == mean_of_longer(n, d - 1, lam, k=k_lambda_d(lam, d))
     share = saturation.share_with_one_choice_less(10**12, d, lam, 2)
     pi = fixed_point(lam, d - 1, 3)
     assert share == pytest.approx(pi[2] - pi[3], rel=1e-6)
