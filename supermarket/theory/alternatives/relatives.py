@@ -10,7 +10,7 @@ from supermarket.pools import ServerPools, server_pools
 from supermarket.service.named import named_law
 from supermarket.stations import JacksonNetwork, jackson_network
 from supermarket.theory import utility
-from supermarket.theory.choices import cavity_down_to
+from supermarket.theory.choices import mean_sojourn_fifo, share_with
 from supermarket.theory.fixed_point import fixed_point, log_fixed_point, mean_queue
 from supermarket.theory.jackson import network_fixed_point, network_trajectory
 from supermarket.theory.memory import memory_exponent
@@ -226,14 +226,18 @@ def other_order(
     Where the law is exponential the order makes no difference, and what is told apart is one choice
     less, or of one choice, one more.
     """
-    exponential = fixed_point(lam, d, 64)
-    fifo = cavity_down_to(named_law("service", service).scaled(1.0), d, lam, 1e-7).tail
-    others = [exponential if discipline == "fifo" else fifo, fixed_point(lam, d - 1 or 2, 64)]
-    return [
-        x
-        for x in (float(tail[k]) if k else float(tail[1:].sum()) for tail in others)
-        if abs(x - predicted) > 1e-6 * predicted
-    ]
+    law = named_law("service", service).scaled(1.0)
+
+    def plain(choices: int) -> float:
+        return float(fixed_point(lam, choices, k)[k] if k else mean_queue(lam, choices))
+
+    if discipline == "fifo":
+        other = plain(d)
+    elif k:
+        other = share_with(law, d, lam, k)
+    else:
+        other = lam * mean_sojourn_fifo(law, d, lam)
+    return [x for x in (other, plain(d - 1 or 2)) if abs(x - predicted) > 1e-6 * predicted]
 
 
 # A sweep.
