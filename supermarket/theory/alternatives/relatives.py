@@ -38,10 +38,10 @@ def task_before(capacity: Sequence[float], i: int, j: int) -> float:
 
 def wrong_assignments(capacity: Sequence[float], rho: float) -> list[float]:
     """Return the deficits in the limit with one pair too many filled at random, and with JSQ."""
-    return [threshold_too_high(capacity, rho), _deficit_of_fewest(tuple(capacity), rho)]
+    return [_threshold_too_high(capacity, rho), _deficit_of_fewest(tuple(capacity), rho)]
 
 
-def threshold_too_high(capacity: Sequence[float], rho: float) -> float:
+def _threshold_too_high(capacity: Sequence[float], rho: float) -> float:
     """Return the deficit in the limit if the pairs up to one that is never full fill at random.
 
     A random pool below its limit gets a task at the same rate, whatever it has: each is then an

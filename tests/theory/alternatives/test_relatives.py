@@ -68,10 +68,10 @@ def test_a_threshold_that_is_too_high_fills_at_random():
         horizon=40, seed=1,
     )  # fmt: skip
     assert set(run.thresholds) == {best.rank + 1}
-    assert run.misplaced == pytest.approx(relatives.threshold_too_high(CAPACITY, 10.25), rel=0.03)
+    assert run.misplaced == pytest.approx(relatives._threshold_too_high(CAPACITY, 10.25), rel=0.03)
     # Many more pairs than are needed are not better than that.
-    assert relatives.threshold_too_high(CAPACITY, 10.25) > 0.01
-    assert relatives.threshold_too_high(CAPACITY, 10.0) > 0.01
+    assert relatives._threshold_too_high(CAPACITY, 10.25) > 0.01
+    assert relatives._threshold_too_high(CAPACITY, 10.0) > 0.01
 
 
 def test_the_fewest_tasks_are_as_even_as_can_be():
