@@ -76,16 +76,23 @@ class Digits:
             self.predicted, self.measured = numeral(self._predicted, 4), numeral(self._estimate, 4)
             self.interval, self._place, self._power = "no interval", None, 0
             return
-        self._place = self._first_place()
         largest = max(map(abs, (self._estimate, self._low, self._high)))
         if self._low == self._high:
             largest = max(largest, abs(self._predicted))
         self._largest = _first(largest)
         self._power = 0 if self._largest in _PLAIN else self._largest
-        for _ in range(12):
-            if self._seen() == (self._low <= self._predicted <= self._high):
-                break
-            self._place -= 1
+        below, above = self._estimate - self._low, self._high - self._estimate
+        inside = self._low <= self._predicted <= self._high
+        alike = min(below, above) > 0.8 * max(below, above)
+        for self._one_width in (True, False) if alike else (False,):
+            self._place = self._first_place()
+            for self._more in range(9):
+                self._write()
+                if self._seen() == inside:
+                    return
+                self._place -= 1
+
+    def _write(self) -> None:
         self.predicted = self.at(self._predicted)
         exact = self._low == self._high
         scaled = _scaled(self._mantissa(self._estimate), self._power)
@@ -116,8 +123,8 @@ class Digits:
         first = _first(value)
         if first < self._place + 1 or first - self._place >= _MOST + 4:
             return numeral(value, 2 if first < self._place + 1 else 6)
-        if self._power and not -3 < first - self._power < 4:
-            return numeral(value, 4)
+        if self._power and first != self._power:
+            return numeral(value, min(first - self._place + 1, _MOST))
         return _scaled(self._mantissa(value), self._power)
 
     def _first_place(self) -> int:
@@ -134,34 +141,29 @@ class Digits:
     def _mantissa(self, value: float) -> str:
         return _fixed(value / 10.0**self._power, self._place - self._power) if value else "0"
 
-    def _symmetric(self) -> bool:
-        below, above = self._estimate - self._low, self._high - self._estimate
-        return min(below, above) > 0.8 * max(below, above) or below == above == 0
-
     def _ends(self) -> str:
         if self._low == self._high:
             return ""
-        if not self._symmetric():
+        if not self._one_width:
             ends = (self._mantissa(end) for end in (self._low, self._high))
             return _scaled(" to ".join(ends), self._power)
         half = (self._high - self._low) / 2
         if _first(half) < self._place or _first(half) < self._power - 4:
-            return f"± {numeral(half, 2)}"
+            return f"± {numeral(half, 2 + self._more)}"
         return _scaled(f"± {self._mantissa(half)}", self._power)
 
     def _seen(self) -> bool:
         """Tell whether, as printed, the prediction lies between the ends."""
-        rounded = [
-            float(_fixed(x / 10.0**self._power, self._place - self._power)
-                  .replace(",", "").replace("−", "-"))
-            for x in (self._predicted, self._estimate, self._low, self._high)
-        ]  # fmt: skip
-        predicted, estimate, low, high = rounded
-        if self._low < self._high and self._symmetric():
-            unit = 10.0 ** (self._place - self._power)
-            half = float(f"{(self._high - self._low) / 2 / 10.0**self._power:.17g}")
-            return abs(predicted - estimate) <= round(half / unit) * unit * (1 + 1e-9)
-        return low <= predicted <= high
+        estimate, predicted = _read(self.measured), _read(self.predicted)
+        if self.interval.startswith("± "):
+            low, high = (estimate + sign * _read(self.interval[2:]) for sign in (-1, 1))
+        elif self.interval:
+            low, high = (_read(_scaled(self._mantissa(x), self._power))
+                         for x in (self._low, self._high))  # fmt: skip
+        else:
+            low = high = estimate
+        slack = 1e-9 * (high - low)
+        return low - slack <= predicted <= high + slack
 
 
 def in_digits(verdict: Mapping[str, Any]) -> dict[str, str]:
@@ -195,6 +197,19 @@ def _fixed(value: float, place: int) -> str:
 
 def _short(text: str) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def _read(text: str) -> float:
+    """Return the number that was printed."""
+    plain = text.replace(",", "").translate(str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-"))
+    if " × 10" in text:
+        mantissa, _, power = plain.partition(" × 10")
+    elif _RAISED.search(text):
+        mantissa, _, power = plain.partition("10")
+        mantissa += "1"
+    else:
+        mantissa, power = plain, "0"
+    return float(f"{mantissa}e{power}")
 
 
 def _scaled(text: str, power: int) -> str:

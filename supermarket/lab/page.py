@@ -117,8 +117,8 @@ def _text(source: str, markdown: MarkdownIt) -> str:
     if box:
         kind, name, label, statement = box.groups()
         head = f"<p><strong>{escape(kind.capitalize())}: {_line(name, markdown)}</strong></p>"
-        place = f' id="{escape(label)}"' if label else ""
-        inside = f'<div class="theorem"{place}>{head}{_text(statement, markdown)}</div>\n'
+        place = f'<a id="{escape(label)}"></a>' if label else ""
+        inside = f'{place}<div class="theorem">{head}{_text(statement, markdown)}</div>\n'
         before, after = source[: box.start()], source[box.end() :]
         return _text(before, markdown) + inside + _text(after, markdown)
     return markdown.render(_ROLE.sub(_in_words, source))
