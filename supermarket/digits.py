@@ -127,6 +127,11 @@ class Digits:
             return numeral(value, min(first - self._place + 1, _MOST))
         return _scaled(self._mantissa(value), self._power)
 
+    def other(self, value: float) -> str:
+        """Return an alternative to the prediction, with two digits of how far it is away."""
+        away = abs(value - self._predicted)
+        return numeral(value, min(max(_first(value) - _first(away) + 2, 2), 17))
+
     def _first_place(self) -> int:
         """Return the place of the last digit, as a power of ten."""
         widths = [x for x in (self._estimate - self._low, self._high - self._estimate) if x > 0]

@@ -321,7 +321,7 @@ def _remarks(
         yield f'<span class="outside">outside the hypotheses: {failing}</span>'
     if verdict["relation"] == "equal" and verdict["against"]:
         values = " and ".join(_number(value) for value in dict.fromkeys(
-            shown.at(value) for value in verdict["against"]))  # fmt: skip
+            shown.other(value) for value in verdict["against"]))  # fmt: skip
         what = f": {inline(entry.against.what)}" if first and entry.against else ""
         yield f"told from {values}{what}"
     if (far := room(verdict)) is not None and math.isfinite(far):

@@ -7,15 +7,21 @@ from html import escape
 from importlib import import_module
 from pathlib import Path
 
+import yaml
+
+import supermarket
 from supermarket.boxes import provenance
-from supermarket.statements import HERE, STANDINGS, Statement, resolve, statements
+from supermarket.statements import HERE, Statement, resolve, statements
 from supermarket.validation import ParameterError
 from supermarket.verdict_table import MARKS, inline, outcome
 from supermarket.verdicts import on_the_board
 from tools.runs import Run
 from tools.scoreboard import Claim, claims
 
+LEDGER = Path(supermarket.__file__).with_name("statements.yml")
 PLACE = "<!-- statements -->"  # in book/statements.md
+THEOREM = re.compile("(Theorem|Proposition|Lemma|Corollary)")
+DISPLAY = re.compile(r"\(\d")
 LISTED = re.compile(r"^\.\. auto(?:function|class|exception):: (supermarket\.\S+)", re.MULTILINE)
 
 
@@ -26,8 +32,13 @@ def statements_page(root: Path, runs: Iterable[Run]) -> str:
     by_paper: dict[str, list[Statement]] = {}
     for entry in statements().values():
         by_paper.setdefault(entry.paper, []).append(entry)
-    # What is this project's own comes last.
-    order = sorted(by_paper, key=lambda paper: paper == HERE)
+    ledger = yaml.safe_load(LEDGER.read_text(encoding="utf-8"))["papers"]
+    # In the order of the ledger's papers; what is this project's own comes last.
+    listed = [paper for paper in ledger if paper != HERE]
+    order = sorted(
+        by_paper,
+        key=lambda paper: (paper == HERE, listed.index(paper) if paper in listed else len(listed)),
+    )
     parts = [_total(list(statements().values()), found)]
     for paper in order:
         entries = sorted(by_paper[paper], key=_number)
@@ -61,20 +72,24 @@ def _total(entries: Sequence[Statement], found: Sequence[Claim]) -> str:
 
 
 def _index(entries: Sequence[Statement], found: Sequence[Claim]) -> str:
+    """Return a line of links: theorems and displays by number, marked where a claim shows them."""
     shown = {claim.verdict["statement"] for claim in found}
-    links = " · ".join(
-        f'<a href="#{entry.id}">{escape(entry.number or entry.name)}</a>'
-        + (" ✓" if entry.id in shown else "")
-        for entry in entries
-    )
-    return f'<p class="ledger-index">{links}</p>'
+    number = Counter(entry.number for entry in entries)
+    links = []
+    for entry in entries:
+        telling = _number(entry)[0] in (0, 2) and number[entry.number] == 1
+        label = escape(entry.number) if telling else inline(entry.name)
+        mark = " ✓" if entry.id in shown else ""
+        links.append(f'<a href="#{entry.id}">{label}</a>{mark}')
+    return f'<p class="ledger-index">{" · ".join(links)}</p>'
 
 
 def _entry(entry: Statement, found: Sequence[Claim], documented: dict[int, str]) -> str:
     number = f' <span class="number">{escape(entry.number)}</span>' if entry.number else ""
-    source = provenance(entry).split(" <a")[0] if entry.paper != HERE else ""
-    kind = f" It is used as {_KINDS[entry.kind]}." if entry.kind in _KINDS else ""
-    facts = [f"**Standing.** {STANDINGS[entry.standing].capitalize()}.{kind} {source}".strip()]
+    standing = provenance(entry).split(" <a")[0]
+    if entry.kind in _KINDS:
+        standing += f" Claims on it are {_KINDS[entry.kind]}."
+    facts = [f"**Standing.** {standing}"]
     if entry.hypotheses:
         facts.insert(0, "**Hypotheses.** " + "; ".join(map(_sentence, entry.hypotheses)) + ".")
     if entry.against:
@@ -95,7 +110,7 @@ def _entry(entry: Statement, found: Sequence[Claim], documented: dict[int, str])
     )
 
 
-_KINDS = {"self-check": "a self-check of the method", "input": "an input"}
+_KINDS = {"self-check": "self-checks of the method", "input": "inputs"}
 
 
 def _sentence(text: str) -> str:
@@ -159,8 +174,9 @@ def _evidence(entry: Statement, found: Sequence[Claim]) -> str:
     return "**Shown by.**\n\n<ul>\n" + "\n".join(parts) + "\n</ul>"
 
 
-def _number(entry: Statement) -> tuple[int, list[int], str]:
-    """Return what sorts statements of a paper: theorems and sections, displays, the rest."""
+def _number(entry: Statement) -> tuple[int, list[int]]:
+    """Return what sorts statements of a paper: theorems, then sections, then displays."""
     digits = [int(part) for part in re.findall(r"\d+", entry.number)]
-    kind = 1 if re.fullmatch(r"\([\d.]+\)", entry.number) else 0 if digits else 2
-    return kind, digits, ""
+    if THEOREM.match(entry.number):
+        return 0, digits
+    return (2 if DISPLAY.match(entry.number) else 1 if digits else 3), digits
