@@ -1,6 +1,7 @@
 """The build of the book, on a tiny project whose notebooks compute nothing."""
 
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
+from supermarket.statements import statements
 from tools import check_notebooks
 from tools.check_pages import check_pages
 
@@ -20,15 +22,18 @@ WORK = """\
 import json, os, sys
 from pathlib import Path
 import supermarket.theory.{name}
-verdict = dict(claim="c", source="s", parameters=dict(n=n), predicted=1, measured=1, low=0, high=2)
-verdict |= dict(effective=None)
+from IPython.display import HTML, display
+verdict = dict(claim="c", statement="bl-fixed-point", kind="paper", relation="equal", against=[3])
+verdict |= dict(hypotheses=[], predicted=1, measured=1, low=0, high=2, confidence=0.9)
+verdict |= dict(effective=None, outcome="holds", parameters=dict(n=n), source="s", refused="")
 loaded = sorted(name for name in sys.modules if name.split(".")[0] == "supermarket")
-results = dict(verdicts=[verdict | dict(holds=True)], provenance=dict(modules=loaded))
+results = dict(verdicts=[verdict], provenance=dict(modules=loaded))
 for kind, data in results.items():
     file = Path(os.environ["SUPERMARKET_BUILD"], kind, "{name}.json")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps(data))
 print("n is", n)
+display(HTML('<table class="verdicts"><tbody><tr id="claim-c"><td>c</td></tr></tbody></table>'))
 """
 
 
@@ -265,12 +270,19 @@ def test_the_pages(project):
         (project / file).write_text(original)
 
 
+TABLE = '<table class="verdicts"><tbody>'
 CLEAN = """\
 <html><body><h1 id="top">A page</h1><a href="#top">up</a><a href="b.html#there">there</a>
 <a href="https://example.org/x#y">elsewhere</a><img src="i.png" alt="A line that falls">
 <span class="math">\\(\\lambda &lt; 1\\)</span><code>$$ \\lambda {glue:text}`x`</code>
-Between $5 and $7.</body></html>
+Between $5 and $7.<div class="output text_html">x</div>
+<table class="verdicts"><tbody><tr id="claim-c"><td>c</td></tr>
+<tr><td><a href="b.html#claim-d">d</a></td></tr></tbody></table></body></html>
 """
+VERDICT = {
+    "claim": "c", "kind": "paper", "relation": "equal", "against": [1.0, 3.0], "predicted": 2.0,
+    "measured": 2.1, "low": 1.9, "high": 2.3, "confidence": 0.99, "outcome": "holds",
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -279,6 +291,9 @@ Between $5 and $7.</body></html>
         ("", None),
         ('<div class="output traceback"><pre>KeyError: 3</pre></div>', "error output: KeyError: 3"),
         ('<div class="output stderr"><pre>a warning</pre></div>', "error output: a warning"),
+        ('<div class="output text_plain"><pre>True</pre></div>', "a bare value: True"),
+        (f"{TABLE}<tr><td>no place</td></tr></table>", "a claim without an address: no place"),
+        (f'{TABLE}<tr id="x"><td>c</td></tr></table>', "a claim without an address: c"),
         ('<img src="i.png">', "image without alternative text: i.png"),
         ('<img src="i.png" alt=" ">', "image without alternative text"),
         ('<a href="c.html">c</a>', "broken link: c.html"),
@@ -298,7 +313,7 @@ Between $5 and $7.</body></html>
 )
 def test_each_check_of_the_pages_catches_its_fault(tmp_path, extra, fault):
     (tmp_path / "a.html").write_text(CLEAN.replace("</body>", f"{extra}</body>"))
-    (tmp_path / "b.html").write_text('<p id="there">There</p>')
+    (tmp_path / "b.html").write_text('<p id="there">There</p><p id="claim-d">d</p>')
     (tmp_path / "i.png").write_bytes(b"")
     faults = check_pages(tmp_path, ["a", "b"])
     if fault is None:
@@ -314,6 +329,54 @@ def test_the_pages_must_all_be_there_and_no_style_is_fetched(tmp_path):
     assert check_pages(tmp_path, ["a"]) == [
         "a.html: listed in _toc.yml, but not built",
         "s.css: fetches https://example.org/x.png",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("change", "fault"),
+    [
+        ({}, None),
+        ({"predicted": 0.723, "measured": 1e150, "low": -1e150, "high": 3e150,
+          "outcome": "too blunt"},
+         "measured 1e+150, more than 1000 times the predicted 0.723"),
+        ({"measured": 2100.0, "low": 2000.0, "high": 2200.0, "outcome": "does not hold"},
+         "more than 1000 times"),
+        ({"measured": 2100.0, "low": 2000.0, "high": 2200.0, "kind": "negative control"}, None),
+        ({"measured": 2100.0, "low": 2000.0, "high": 2200.0, "relation": "at least"}, None),
+        # Next to nothing beside what it is told from: measured as nothing.
+        ({"predicted": 1e-6, "measured": 0.01, "low": -0.02, "high": 0.04, "against": [0.2]}, None),
+        ({"predicted": 1e-6, "measured": 0.3, "low": -0.02, "high": 0.62, "against": [0.2],
+          "outcome": "too blunt"}, "more than 1000 times"),
+        ({"low": 0.9}, "counts as holding, but the interval does not exclude 1"),
+        ({"low": 0.9, "outcome": "too blunt"}, None),
+        ({"high": 3.0}, "does not exclude 3"),
+        ({"predicted": math.nan}, "not finite"),
+        ({"high": math.inf}, "not finite"),
+        ({"against": [math.nan]}, "not finite"),
+        ({"low": 2.1, "high": 2.1}, "no width"),
+        ({"low": 2.1, "high": 2.1, "confidence": None}, None),
+        ({"low": None, "high": None, "outcome": "too short"}, None),
+        ({"claim": "another"}, "no row of the page has its address, claim-another"),
+    ],
+)  # fmt: skip
+def test_the_data_of_verdicts_is_looked_at(tmp_path, change, fault):
+    (tmp_path / "notebooks").mkdir()
+    (tmp_path / "_downloads" / "abc").mkdir(parents=True)
+    page = f'{TABLE}<tr id="claim-c"><td>c</td></tr></tbody></table>'
+    (tmp_path / "notebooks" / "one.html").write_text(page)
+    data = tmp_path / "_downloads" / "abc" / "one.verdicts.json"
+    data.write_text(json.dumps([VERDICT | change]))
+    faults = check_pages(tmp_path, [])
+    assert len(faults) == (fault is not None)
+    assert all(one.startswith("one: ") and fault in one for one in faults)
+
+
+def test_every_statement_has_a_place_on_the_page_of_the_ledger(tmp_path, monkeypatch):
+    (tmp_path / "book").mkdir()
+    places = "".join(f'<p id="{name}"></p>' for name in [*statements()][1:])
+    (tmp_path / "book" / "statements.html").write_text(places)
+    assert check_pages(tmp_path, []) == [
+        f"book/statements.html: no place for the statement {next(iter(statements()))}"
     ]
 
 

@@ -202,3 +202,25 @@ def test_the_style_can_be_set_again():
     before = dict(mpl.rcParams)
     plotting.use_style()
     assert dict(mpl.rcParams) == before
+
+
+def test_an_axis_out_of_all_bounds_is_noted_and_a_good_one_is_not(monkeypatch, tmp_path):
+    monkeypatch.setattr(plotting, "faults", [])
+    with mpl.rc_context():
+        plotting.use_style()
+        for draw, values in [
+            ("plot", [1e11, 0.0]), ("loglog", [1e20, 1.0]), ("semilogy", [1e-150, 1.0]),
+        ]:  # fmt: skip
+            figure, (ax,) = plotting.axes()
+            getattr(ax, draw)([1.0, 2.0], values)
+            figure.savefig(tmp_path / "good.png")
+        assert plotting.faults == []
+        for values in ([1e150, 0.0], [-2e12, 0.0]):
+            figure, ax = plt.subplots()  # as pages do that need another grid
+            ax.plot([1.0, 2.0], values)
+            ax.set_title("q")
+            figure.savefig(tmp_path / "bad.png")
+            figure.savefig(tmp_path / "bad.png")
+            assert plotting.faults.pop().startswith("q: an axis goes from ")
+            assert plotting.faults == []
+    plt.close("all")

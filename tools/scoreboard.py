@@ -123,16 +123,20 @@ def _score(found: Sequence[Claim]) -> str:
     rest = [claim.verdict for claim in found if not on_the_board(claim.verdict)]
     controls = [verdict for verdict in rest if verdict["kind"] == CONTROL]
     refused = sum(map(as_expected, controls))
-    text = f"**{count(board)}**" if board else ""
-    text += (
-        f" That is the score of the statements, inside their hypotheses. Counted apart: "
-        f"{sum(bool(v['hypotheses']) and v['kind'] != CONTROL for v in rest)} claims outside the "
-        f"hypotheses of their statement, which are findings about size; "
-        f"{sum(v['kind'] == 'self-check' for v in rest)} self-checks; "
-        f"{sum(v['kind'] == 'input' for v in rest)} inputs; and {len(controls)} negative controls, "
-        f"claims made to fail, of which {refused} were refused, as they should be."
-    )
-    return text.strip()
+    outside = sum(bool(v["hypotheses"]) and v["kind"] != CONTROL for v in rest)
+    apart = [
+        f"{_many(outside, 'claim')} outside the hypotheses of a statement, findings about size",
+        _many(sum(v["kind"] == "self-check" for v in rest), "self-check"),
+        _many(sum(v["kind"] == "input" for v in rest), "input"),
+        f"{_many(len(controls), 'negative control')}, made to fail, of which {refused} "
+        f"{'was' if refused == 1 else 'were'} refused, as it should be",
+    ]
+    score = f"**{count(board)}** That is the score of the statements, inside their hypotheses. "
+    return f"{score if board else ''}Counted apart: {'; '.join(apart)}."
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _counts(found: Sequence[Claim]) -> str:
