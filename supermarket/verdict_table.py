@@ -150,8 +150,7 @@ class VerdictTable:
             if not said or i in said
         ]
         parts = [f'<p class="count">{count(self.verdicts)}</p>', table(seen, self.page, common)]
-        if said:
-            rest = [(v, a, "") for i, (v, a) in enumerate(named) if i not in said]
+        if rest := [(v, a, "") for i, (v, a) in enumerate(named) if said and i not in said]:
             parts.append(
                 f"<details><summary>The other {len(rest)} of all {len(named)} claims</summary>"
                 f"{table(rest, self.page, common)}</details>"

@@ -113,7 +113,7 @@ def scoreboard(runs: Iterable[Run], why: Why, folder: Path) -> str:
             "## Counts",
             _counts(found),
             "## All claims",
-            _all(found),
+            all_claims(found),
         ]
     )
 
@@ -181,7 +181,7 @@ def _reasons(missed: Sequence[Claim], why: Why) -> str:
     return "\n".join(['<ol class="findings">', *items, "</ol>"])
 
 
-def _all(found: Sequence[Claim]) -> str:
+def all_claims(found: Sequence[Claim]) -> str:
     """Return the table of all claims, a fold a page, and the form that filters it."""
     kinds = {"paper": "statement of a paper", "derived": "derived here"}
     papers = {entry.paper: entry.authors for entry in statements().values()}

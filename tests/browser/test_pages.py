@@ -93,6 +93,9 @@ SCRIPT = r"""
 """
 
 
+FIT = Path(__file__).with_name("fit.js").read_text(encoding="utf-8")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def built():
     if not PAGES:
@@ -118,6 +121,17 @@ def test_a_page_in_light_and_dark_wide_and_on_a_phone(visit, name):
         page.evaluate("scheme => { document.documentElement.dataset.theme = scheme; }", scheme)
         faults += [f"{scheme}, {width} px: {fault}" for fault in page.evaluate(SCRIPT)]
     faults += page.faults
+    page.close()
+    assert not faults, "\n".join(faults)
+
+
+@pytest.mark.parametrize("name", PAGES or ["none"])
+def test_formulas_and_tables_fit(visit, name):
+    """No formula is cut off, and no table of verdicts or parameters has to be scrolled."""
+    page = settled(visit((HTML / name).as_uri(), width=1280))
+    faults = [f"1280 px: {fault}" for fault in page.evaluate(FIT)]
+    page.set_viewport_size({"width": 390, "height": 800})
+    faults += [f"390 px: {fault}" for fault in page.evaluate(FIT)]
     page.close()
     assert not faults, "\n".join(faults)
 
