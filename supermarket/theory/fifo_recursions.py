@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln
 
-from supermarket.theory.fifo_tails import critical_beta
+from supermarket.statistics import Computed
+from supermarket.theory.fifo_tails import critical_beta, doubly_exponential_limit
 from supermarket.validation import ParameterError, integer, real
 
 
@@ -65,6 +66,30 @@ def recursion(beta: float, d: int, levels: int) -> NDArray[np.float64]:
     return values[whole - 1 :]
 
 
+def growth(beta: float, d: int) -> Computed:
+    r"""Read the limit (23) off the recursion (22) itself, as q is read off a tail.
+
+    Parameters
+    ----------
+    beta, d
+        As in `recursion`.
+
+    Returns
+    -------
+    Computed
+        The limit of :math:`\frac1k \log_d R_k`, from as many levels as are below 1e280; see
+        `fifo_tails.doubly_exponential_limit`.
+
+    Examples
+    --------
+    >>> from supermarket.theory.fifo_recursions import growth
+    >>> round(growth(3.0, 2).estimate, 6)
+    0.694242
+    """
+    levels = math.floor(640 / math.log(characteristic_roots(beta, d)[0].real))
+    return doubly_exponential_limit(-recursion(beta, d, min(levels, 20_000)), d)
+
+
 def characteristic_roots(beta: float, d: int) -> NDArray[np.complex128]:
     r"""Return the roots of the characteristic polynomial of (22), the largest modulus first.
 
@@ -101,7 +126,8 @@ def log_prefactor(log_tail: ArrayLike, beta: float, d: int, delta: float = 0.0) 
 
     The lower bound (18) says that this is at least :math:`\log C_1 - k \log 3`, the upper bound
     (20) that it is at most :math:`\log C_2 + k \log b`. Where beta is a whole number,
-    (21) has :math:`(1 - \delta) \log P_{k_1+1}` in place of :math:`\log P_{k_1+1}`.
+    (21) has :math:`(1 - \delta) \log P_{k_1+1}` in place of :math:`\log P_{k_1+1}`, for every
+    :math:`\delta \in (0, 1)`; delta = 0 says more than all of them.
 
     Parameters
     ----------

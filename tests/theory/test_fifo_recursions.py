@@ -8,6 +8,7 @@ import pytest
 from supermarket import Lomax, ParameterError, cavity
 from supermarket.theory.fifo_recursions import (
     characteristic_roots,
+    growth,
     log_prefactor,
     log_prefactor_limit,
     recursion,
@@ -42,6 +43,15 @@ def test_the_roots_solve_the_equation_and_the_first_is_the_growth(beta, d, level
     assert all(abs(roots[1:]) < roots[0].real)
     growth = recursion(beta, d, 300)
     assert growth[-1] / growth[-2] == pytest.approx(roots[0].real, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("beta", "d"), [(2.05, 2), (2.5, 2), (3.0, 2), (1.7, 3), (6.0, 5), (4, 20)]
+)
+def test_the_growth_is_read_off_the_iteration(beta, d):
+    found = growth(beta, d)
+    assert found.low <= q_exponent(beta, d) <= found.high
+    assert found.high - found.low < 1e-9
 
 
 def test_known_growths():
