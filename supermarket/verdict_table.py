@@ -281,13 +281,13 @@ def _row(
         claim = f'<a href="../notebooks/{page}.html#{address}">{claim}</a>'
     said = "; ".join(_remarks(verdict, shown, common, word, first=first))
     small = f"<small>{said}</small>" if said else ""
-    relation = _RELATIONS[verdict["relation"]]
+    predicted = f"{_RELATIONS[verdict['relation']]} {numeral_html(shown.predicted)}"
     place = f'id="{address}"' if here else _data(verdict)
     return (
         f'<tr {place} class="{css}"><td class="outcome">{words}</td>'
         f'<td class="claim">{claim}{small}</td>'
-        f'<td class="predicted" data-label="predicted">{relation} {_number(shown.predicted)}</td>'
-        f'<td class="measured" data-label="measured">{_number(shown.both)}</td>'
+        f'<td class="predicted" data-label="predicted">{predicted}</td>'
+        f'<td class="measured" data-label="measured">{numeral_html(shown.both)}</td>'
         f'<td class="strip">{strip(verdict)}</td></tr>'
     )
 
@@ -319,15 +319,15 @@ def _remarks(
         failing = "; ".join(map(inline, verdict["hypotheses"]))
         yield f'<span class="outside">outside the hypotheses: {failing}</span>'
     if verdict["relation"] == "equal" and verdict["against"]:
-        values = " and ".join(_number(value) for value in dict.fromkeys(
+        values = " and ".join(numeral_html(value) for value in dict.fromkeys(
             shown.other(value) for value in verdict["against"]))  # fmt: skip
         what = f": {inline(entry.against.what)}" if first and entry.against else ""
         yield f"told from {values}{what}"
     if (far := room(verdict)) is not None and math.isfinite(far):
         if verdict["outcome"] == FAILS:
-            yield f"missed by a factor of {_number(numeral(1 / far, 2))}" if far else "missed"
+            yield f"missed by a factor of {numeral_html(numeral(1 / far, 2))}" if far else "missed"
         elif verdict["outcome"] == HOLDS:
-            yield f"room for a factor of {_number(numeral(far, 2 if far >= 1.1 else 3))}"
+            yield f"room for a factor of {numeral_html(numeral(far, 2 if far >= 1.1 else 3))}"
     if verdict.get("refused"):
         yield f"no interval: {escape(verdict['refused'])}"
 
@@ -406,8 +406,8 @@ def _claims(verdicts: Iterable[Verdict]) -> list[str]:
     return [verdict["claim"] for verdict in verdicts]
 
 
-def _number(text: str) -> str:
-    """Return a number as HTML that breaks only before its error."""
+def numeral_html(text: str) -> str:
+    """Return a printed number as HTML that breaks only before its error."""
     parts = re.split(r" (?=[±(])", text)
     return " ".join(with_powers(part).replace(" ", "\u00a0") for part in parts)
 

@@ -17,7 +17,7 @@ import yaml
 
 from supermarket.digits import Digits
 from supermarket.statements import statements
-from supermarket.verdict_table import count, finding, inline, outcome, table
+from supermarket.verdict_table import count, finding, inline, numeral_html, outcome, table
 from supermarket.verdicts import (
     BLUNT,
     CONTROL,
@@ -173,8 +173,8 @@ def _reasons(missed: Sequence[Claim], why: Why) -> str:
             f'<li id="{finding(claim.page, claim.address)}" value="{number}">'
             f'<a href="{claim.link}">{inline(verdict["claim"])}</a> '
             f"({escape(claim.title)}): <strong>{outcome(verdict)}</strong>; predicted "
-            f"{relation[verdict['relation']]}{inline(shown.predicted)}, measured "
-            f"{inline(shown.both)}. "
+            f"{relation[verdict['relation']]}{numeral_html(shown.predicted)}, measured "
+            f"{numeral_html(shown.both)}. "
             + (inline(reason) if reason else "No reason is on record for this profile.")
             + "</li>"
         )
@@ -279,7 +279,7 @@ def draw(found: Sequence[Claim], file: Path) -> None:
             xlim=(-EDGE, EDGE), ylim=(-len(pages) + 0.3, 0.7),
             xlabel="(measured − predicted) / half-width of the interval",
         )  # fmt: skip
-        ax.set_yticks(list(rows.values()), [title for _, title in pages], fontsize=8)
+        ax.set_yticks(list(rows.values()), [title for _, title in pages], fontsize=9)
         ax.set_xticks(range(-int(EDGE), int(EDGE) + 1))
         ticks = [f"{x:+d}" if x else "0" for x in range(-int(EDGE), int(EDGE) + 1)]
         ax.set_xticklabels([f"≤ {ticks[0]}", *ticks[1:-1], f"≥ {ticks[-1]}"])
