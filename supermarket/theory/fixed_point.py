@@ -248,16 +248,11 @@ def relaxation_time(lam: float, d: int) -> float:
     rates = []  # a_1, a_2, ... as far as anything moves up
     while not rates or rates[-1] > 1e-20:
         rates.append(lam * d * fixed_point(lam, d, len(rates) + 1)[-1] ** (d - 1))
-    # Inverse iteration. With sums from i upwards, -drift(w) = b reads w_i = a_{i-1} w_{i-1} +
-    # (b_i + b_{i+1} + ...): nothing is subtracted, so mu is exact to rounding however small it is.
-    b, time, before = np.ones(len(rates)), 1.0, 0.0
-    while abs(time - before) > 1e-13 * time:
-        w = np.cumsum(b[::-1])[::-1]
-        for i in range(1, len(w)):
-            w[i] += rates[i - 1] * w[i - 1]
-        before, time = time, float(np.max(w))
-        b = w / time
-    return time
+    # In units in which it is symmetric, minus the drift is B B^T with B = I - (superdiagonal of the
+    # sqrt(rates)). The inverse of B has positive entries only, so nothing cancels in its norm.
+    logs = np.append(0.0, np.cumsum(np.log(np.maximum(rates, 1e-300)) / 2))
+    inverse = np.triu(np.exp(np.minimum(logs - logs[:, np.newaxis], 300.0)))
+    return float(np.linalg.norm(inverse, 2) ** 2)
 
 
 def trajectory(
