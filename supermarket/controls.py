@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from supermarket.statistics import Interval, batch_interval
+from supermarket.statistics import ENOUGH, Interval, batch_interval
 from supermarket.validation import ParameterError, integer
 
 _CONSTANT = 1e-9  # of a control's variance: less than this, and it is a combination of the others
@@ -23,14 +23,16 @@ def controlled_interval(
     confidence: float = 0.95,
     *,
     among: int = 1,
-    **options: float,
+    relaxations: float | None = None,
 ) -> Interval:
     """Return Student's interval for a mean over batches, less what the controls explain.
 
     The batches are fitted, by least squares, as a constant plus multiples of the controls. The
-    constant is the mean where all controls are 0. Its error includes that of the multiples. The
-    fit is refused, or widened, as `supermarket.statistics.batch_interval` does with what is left:
-    where neighbouring batches are still correlated. The bias of the fit is of order 1 / m.
+    constant is the mean where all controls are 0. Its error includes that of the multiples, and is
+    widened for what is left of the correlation of neighbouring batches, as if it fell geometrically
+    with their distance. The interval is refused where the run lasts less than 12 times as long as
+    that correlation, and where some batches saw nothing of what is not negative. The bias of the
+    fit is of order 1 / m.
 
     Parameters
     ----------
@@ -41,8 +43,8 @@ def controlled_interval(
         before it is left out.
     confidence, among
         As in `supermarket.statistics.mean_interval`.
-    **options
-        `relaxations`, as in `supermarket.statistics.batch_interval`.
+    relaxations : float, optional
+        As in `supermarket.statistics.batch_interval`.
 
     Returns
     -------
@@ -84,17 +86,25 @@ def controlled_interval(
             design = np.column_stack([design, column])
     fitted = np.linalg.lstsq(design, y, rcond=None)[0]
     rest = y - design @ fitted
-    left = batch_interval(fitted[0] + rest, confidence, among=among, **options)
-    if not math.isfinite(left.low):
-        return replace(left, estimate=float(fitted[0]))
-    freedom = len(y) - design.shape[1]
-    # How much more the constant is uncertain by than the mean of what is left.
-    more = len(y) * float(np.linalg.inv(design.T @ design)[0, 0])
-    error = math.sqrt(rest @ rest / freedom * more / len(y))
+    unseen = np.min(y) == 0 or np.ptp(y) == 0
+    if unseen or (relaxations is not None and relaxations < ENOUGH):
+        refused = batch_interval(y, confidence, among=among, relaxations=relaxations)
+        return replace(refused, estimate=float(fitted[0]), low=math.nan, high=math.nan)
+    m, freedom = len(y), len(y) - design.shape[1]
+    spread = float(rest @ rest)
+    correlation = float(rest[1:] @ rest[:-1]) / spread if spread > 0 else 0.0
+    correlation = max(correlation + (1 + 3 * correlation) / m, 0.0)  # it is biased by so much
+    if correlation >= math.exp(-12 / m):
+        return Interval(
+            float(fitted[0]), math.nan, math.nan, confidence,
+            refused="neighbouring batches are still correlated",
+            longer=12 / max(-m * math.log(min(correlation, 1.0)), 0.12),
+        )  # fmt: skip
+    error = math.sqrt(spread / freedom * np.linalg.inv(design.T @ design)[0, 0])
+    error *= math.sqrt((1 + correlation) / (1 - correlation))
     level = 1 - (1 - confidence) / (2 * integer("among", among, 1))
-    widened = (left.high - left.low) / 2 * math.sqrt(more * (len(y) - 1) / freedom)
-    half = max(float(t.ppf(level, freedom)) * error, widened)
-    plain = float(t.ppf(level, len(y) - 1)) * float(y.std(ddof=1))
+    half = float(t.ppf(level, freedom)) * error
+    plain = float(t.ppf(level, m - 1)) * float(y.std(ddof=1))
     return Interval(
         float(fitted[0]), float(fitted[0]) - half, float(fitted[0]) + half, confidence,
         (plain / half) ** 2 if half > 0 else math.nan,
