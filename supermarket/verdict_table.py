@@ -16,7 +16,7 @@ from typing import Any
 import pandas as pd
 
 from supermarket.digits import Digits, numeral, with_powers
-from supermarket.statements import find
+from supermarket.statements import HERE, find
 from supermarket.verdicts import (
     BLUNT,
     CONTROL,
@@ -143,7 +143,7 @@ class VerdictTable:
             return ""
         named = list(zip(self.verdicts, addresses(_claims(self.verdicts)), strict=True))
         said = extremes(self.verdicts) if len(named) > MOST else {}
-        common = _common_source(self.verdicts)
+        common = _common_authors(self.verdicts)
         seen = [
             (verdict, address, said.get(i, ""))
             for i, (verdict, address) in enumerate(named)
@@ -247,7 +247,7 @@ def table(
     page : str
         Which page that is.
     common : str
-        A source that need not be repeated in the rows.
+        Authors that need not be repeated in the rows.
     here : bool
         Whether the table is on that page: then a row has the address as its id, else it links.
     """
@@ -310,11 +310,11 @@ def _remarks(
     entry = find(verdict["statement"])
     if word:
         yield f"<strong>{word}</strong>"
-    source = entry.source if entry.source != common else ""
+    source = entry.number if entry.authors == common else entry.source
     link = f'<a href="{LEDGER}#{entry.id}">{escape(entry.name)}</a>'
     if kind := KINDS[verdict["kind"]]:
         link += f", {kind}"
-    yield f"{link}, {escape(source)}" if source and entry.paper != "here" else link
+    yield f"{link}, {escape(source)}" if source and entry.paper != HERE else link
     if verdict["hypotheses"]:
         failing = "; ".join(map(inline, verdict["hypotheses"]))
         yield f'<span class="outside">outside the hypotheses: {failing}</span>'
@@ -326,6 +326,8 @@ def _remarks(
     if (far := room(verdict)) is not None and math.isfinite(far):
         if verdict["outcome"] == FAILS:
             yield f"missed by a factor of {numeral_html(numeral(1 / far, 2))}" if far else "missed"
+        elif verdict["outcome"] == HOLDS and far < 1.001:
+            yield "no room"
         elif verdict["outcome"] == HOLDS:
             yield f"room for a factor of {numeral_html(numeral(far, 2 if far >= 1.1 else 3))}"
     if verdict.get("refused"):
@@ -385,7 +387,9 @@ def _legend(verdicts: Sequence[Verdict], common: str) -> str:
     """Return the line below a table: source, confidence, and how the strips are read."""
     parts = []
     if common:
-        parts.append(f"All of {escape(common)}.")
+        own = any(find(verdict["statement"]).paper == HERE for verdict in verdicts)
+        rest = "; the rest is this project's" if own else ""
+        parts.append(f"The statements are of {escape(common)}{rest}.")
     levels = sorted({v["confidence"] for v in verdicts if v["confidence"] is not None})
     if levels:
         said = " or ".join(f"{numeral(100 * level, 4)}\u202f%" for level in levels)
@@ -397,9 +401,11 @@ def _legend(verdicts: Sequence[Verdict], common: str) -> str:
     return " ".join(parts)
 
 
-def _common_source(verdicts: Sequence[Verdict]) -> str:
-    sources = {verdict["source"] for verdict in verdicts}
-    return sources.pop() if len(sources) == 1 and len(verdicts) > 1 else ""
+def _common_authors(verdicts: Sequence[Verdict]) -> str:
+    """Return the authors of all statements that are not this project's, if they are the same."""
+    entries = [find(verdict["statement"]) for verdict in verdicts]
+    authors = {entry.authors for entry in entries if entry.paper != HERE}
+    return authors.pop() if len(authors) == 1 and len(verdicts) > 1 else ""
 
 
 def _claims(verdicts: Iterable[Verdict]) -> list[str]:

@@ -77,6 +77,7 @@ def test_a_row_says_relation_prediction_estimate_and_half_width():
         ("at most", 3.0, "≤ 3", "room for a factor of 1.5"),
         ("at least", 1.0, "≥ 1", "room for a factor of 1.9"),
         ("at most", 1.0, "≤ 1", "missed by a factor of 2"),
+        ("at most", 2.0, "≤ 2", "no room"),
         ("exactly", 2.0, "exactly 2", ""),
     ],
 )
@@ -139,13 +140,14 @@ def test_claims_are_text_not_markup_and_do_not_break_within():
 def test_the_source_and_what_a_statement_is_told_from_stand_once():
     html = VerdictTable([verdict("a"), verdict("b")], "p", "Made by hand.")._repr_html_()
     assert html.count("Someone &amp; Other") == 1
-    assert "All of Someone &amp; Other, Theorem 1." in html
+    assert "The statements are of Someone &amp; Other." in html
+    assert html.count("</a>, Theorem 1") == 2
     assert html.count("one choice less") == 1
     assert html.count("told from") == 3  # the legend has it too
     assert "Intervals of confidence 99\u202f%" in html
     assert "Made by hand." in html
     mixed = VerdictTable([verdict("a"), verdict("b", statement="own")], "p")._repr_html_()
-    assert "All of" not in mixed
+    assert "The statements are of Someone &amp; Other; the rest is this project's." in mixed
 
 
 def many():

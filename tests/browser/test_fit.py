@@ -108,7 +108,7 @@ def test_a_link_to_a_folded_claim_opens_it_and_the_filter_filters(visit, tmp_pat
     notebook.write_text('{"cells": []}')
     data.write_text(json.dumps(verdicts))
     run = SimpleNamespace(name="p", notebook=notebook, results=lambda: {"verdicts": data})
-    script = (ROOT / "book" / "assets" / "claims.js").read_text()
+    script = (ROOT / "book" / "assets" / "pages.js").read_text()
     inner = VerdictTable(verdicts, "p")._repr_html_() + all_claims(claims([run]))
     page = shown(visit, tmp_path, f"{inner}<script>{script}</script>", 1280)
     folded = page.evaluate("document.querySelector('.judged details tr[id]').id")
@@ -131,4 +131,23 @@ def test_a_link_to_a_folded_claim_opens_it_and_the_filter_filters(visit, tmp_pat
     page.keyboard.press("Enter")
     page.wait_for_function("document.querySelector('output').value === '15 of 15 claims'")
     assert not rows.first.is_visible()
+    assert page.faults == []
+
+
+def test_a_formula_a_little_too_wide_is_set_smaller_and_a_wider_one_is_not(visit, tmp_path):
+    script = (ROOT / "book" / "assets" / "pages.js").read_text()
+    formulas = "".join(
+        '<p class="math"><mjx-container display="true" style="display:block;overflow-x:auto">'
+        f'<mjx-math style="display:inline-block;width:{width}px">x</mjx-math></mjx-container></p>'
+        for width in (600, 850, 1200)
+    )
+    page = shown(visit, tmp_path, f"{formulas}<script>{script}</script>", 1280)
+    page.wait_for_function("document.documentElement.dataset.fitted")
+    zooms = "[...document.querySelectorAll('mjx-container')].map(f => f.style.zoom)"
+    first, second, third = page.evaluate(zooms)
+    assert (first, third) == ("", "")
+    assert 0.7 < float(second) < 0.85
+    assert len(page.evaluate(FIT)) == 1
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_function(f"{zooms}.every(zoom => zoom === '')")
     assert page.faults == []

@@ -109,6 +109,7 @@ def settled(page):
         "!window.MathJax || !MathJax.startup || !MathJax.startup.promise"
         " || MathJax.startup.promise.then(() => true)"
     )
+    page.wait_for_function("document.documentElement.dataset.fitted")
     return page
 
 

@@ -1,4 +1,5 @@
-/* Claims: a link to one that is folded opens the fold, and the scoreboard's table is filtered. */
+/* For every page: a link to a folded claim opens the fold, a formula a little too wide for the column
+   is set smaller, and the scoreboard's table is filtered. */
 (() => {
   "use strict";
 
@@ -50,7 +51,26 @@
     apply();
   };
 
+  /* Not on a phone, where formulas scroll; and not by more than a quarter: what is wider than that
+     should be broken where it is written. */
+  const LEAST = 0.75;
+  const fit = () => {
+    for (const formula of document.querySelectorAll("mjx-container[display=true]")) {
+      formula.style.removeProperty("zoom");
+      const share = formula.clientWidth / formula.scrollWidth;
+      if (innerWidth >= 640 && share < 1 && share >= LEAST) formula.style.zoom = 0.99 * share;
+    }
+    document.documentElement.dataset.fitted = "yes";
+  };
+  const fitWhenSet = async () => {
+    if (window.MathJax && MathJax.startup) await MathJax.startup.promise;
+    fit();
+    window.addEventListener("resize", fit);
+  };
+
   const start = () => {
+    if (document.readyState === "complete") fitWhenSet();
+    else window.addEventListener("load", fitWhenSet);
     const form = document.querySelector("form.filter");
     if (form) filter(form);
     window.addEventListener("hashchange", reveal);
