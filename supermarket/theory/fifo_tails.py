@@ -451,7 +451,7 @@ def lomax_tail(beta: float, d: int, lam: float, levels: int, depth: float) -> Ta
     >>> from supermarket.theory.fifo_tails import lomax_tail
     >>> tail = lomax_tail(2.2, 20, 0.7, 1024, 1e4)
     >>> tail.regime, round(tail.predicted, 9), round(tail.measured.estimate, 9)
-    ('doubly exponential', 0.986317, 0.986317)
+    ('doubly exponential', 0.986337431, 0.986337431)
     """
     service, edge = Lomax(beta), critical_beta(d)
     integer("levels", levels, 1024)
