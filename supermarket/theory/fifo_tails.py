@@ -508,6 +508,35 @@ def on_straight_axis(tail: Tail, shares: ArrayLike) -> np.ndarray:
     return logs / math.log(10)
 
 
+def limit_of(sequence: ArrayLike, rounding: float) -> Computed:
+    """Return the limit of a sequence, with a numerical error, by one step of Aitken's method.
+
+    A sequence whose last two steps are no more than its rounding has settled, and is not
+    extrapolated. Otherwise the error is twice the largest distance of the last extrapolated value
+    from the three before it.
+
+    Parameters
+    ----------
+    sequence : array_like of float64, shape (m,)
+        Its terms, m >= 3.
+    rounding : float
+        How far rounding alone may move a term.
+
+    Returns
+    -------
+    Computed
+        Unsettled (the last term, with NaN for ends) where the steps do not get smaller.
+
+    Examples
+    --------
+    >>> from supermarket.theory.fifo_tails import limit_of
+    >>> found = limit_of([2 + 0.5**k for k in range(20)], 1e-15)
+    >>> round(found.estimate, 12)
+    2.0
+    """
+    return _limit(np.asarray(sequence, dtype=np.float64), 1, rounding)
+
+
 def _limit(sequence: np.ndarray, order: int, rounding: float) -> Computed:
     """Return the limit of a sequence by Wynn's epsilon algorithm of the given order.
 
