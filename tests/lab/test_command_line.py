@@ -56,7 +56,7 @@ def test_run_leaves_notebook_page_figures_verdicts_and_their_origin(notebooks, t
     assert r"\(x &lt; y\)</span>" in page
     assert r"\[a_1 \to b_1.\]" in page
     assert '<div class="theorem"><p><strong>Theorem: Of means</strong>' in page
-    assert "[Someone2000]" in page
+    assert "[A paper]" in page
     assert "{prf" not in page
     assert not re.search(r'(src|href)="(https?:)?//', page)
     # The claims are looked at again later, and a second run does not take their place.
