@@ -42,7 +42,7 @@ KINDS = {
     "derived": "derived here",
     "self-check": "self-check",
     "input": "input",
-    CONTROL: "negative control",
+    CONTROL: "negative control, to be refused",
 }
 MARKS = {HOLDS: "✓", FAILS: "✗", BLUNT: "◐", SHORT: "…", UNSETTLED: "?"}
 _CLASSES = {HOLDS: "holds", FAILS: "fails", BLUNT: "blunt", SHORT: "short", UNSETTLED: "short"}
@@ -273,7 +273,9 @@ def _row(
     css = _CLASSES[verdict["outcome"]]
     if verdict["kind"] == CONTROL and verdict["outcome"] in (HOLDS, FAILS):
         css, mark = ("holds", "✓") if as_expected(verdict) else ("fails", "✗")
-    words = f'<span class="sign" aria-hidden="true">{mark}</span> {outcome(verdict)}'
+    words = (
+        f'<span class="sign" aria-hidden="true">{mark}</span> {outcome(verdict).partition(",")[0]}'
+    )
     if not as_expected(verdict):
         words = f'<a href="{BOARD}#{finding(page, address)}">{words}</a>'
     claim = inline(verdict["claim"])
@@ -295,7 +297,7 @@ def _row(
 def _data(verdict: Verdict) -> str:
     """Return what the filter of the scoreboard looks at."""
     what = {
-        "outcome": verdict["outcome"],
+        "outcome": outcome(verdict),
         "kind": verdict["kind"],
         "paper": find(verdict["statement"]).paper,
         "inside": "no" if verdict["hypotheses"] else "yes",
@@ -414,7 +416,7 @@ def _claims(verdicts: Iterable[Verdict]) -> list[str]:
 
 def numeral_html(text: str) -> str:
     """Return a printed number as HTML that breaks only before its error."""
-    parts = re.split(r" (?=[±(])", text)
+    parts = [text] if text.startswith("(") else re.split(r" (?=[±(])", text)
     return " ".join(with_powers(part).replace(" ", "\u00a0") for part in parts)
 
 

@@ -185,14 +185,14 @@ def all_claims(found: Sequence[Claim]) -> str:
     """Return the table of all claims, a fold a page, and the form that filters it."""
     kinds = {"paper": "statement of a paper", "derived": "derived here"}
     papers = {entry.paper: entry.authors for entry in statements().values()}
-    present = {key: _present(found, key) for key in ("outcome", "kind")}
+    came = {outcome(claim.verdict) for claim in found}
+    words = [*(word for word in OUTCOMES if word in came), *sorted(came - {*OUTCOMES})]
+    present = list(dict.fromkeys(claim.verdict["kind"] for claim in found))
     shown = {claim.verdict["statement"] for claim in found}
     cited = {statements()[name].paper for name in shown}
     fields = [
-        _select(
-            "outcome", "outcome", {word: word for word in OUTCOMES if word in present["outcome"]}
-        ),
-        _select("kind", "kind", {kind: kinds.get(kind, kind) for kind in present["kind"]}),
+        _select("outcome", "outcome", {word: word for word in words}),
+        _select("kind", "kind", {kind: kinds.get(kind, kind) for kind in present}),
         _select("paper", "paper", {key: name for key, name in papers.items() if key in cited}),
         _select("inside", "hypotheses", {"yes": "all hold", "no": "outside"}),
     ]
@@ -212,10 +212,6 @@ def all_claims(found: Sequence[Claim]) -> str:
             f"{table(rows, page, here=False)}</details>"
         )
     return '<div class="all-claims">\n' + "\n".join(parts) + "\n</div>"
-
-
-def _present(found: Sequence[Claim], key: str) -> list[str]:
-    return list(dict.fromkeys(claim.verdict[key] for claim in found))
 
 
 def _select(name: str, label: str, options: Mapping[str, str]) -> str:
