@@ -22,8 +22,9 @@ def build(root: Path, profile: str, jobs: int, *, html: bool = True) -> None:
     """Bring the executed notebooks of a profile, then the pages, up to date.
 
     Once a notebook has to run or a page to be built, the pages of before are removed, and
-    `build/html` is there again only if all went well. What is refused before that (an unknown
-    profile, a notebook with results) leaves them as they are.
+    `build/html` is there again only if all went well. So are, once a notebook has to run, the
+    verdicts of before. What is refused before that (an unknown profile, a notebook with results)
+    leaves them as they are.
 
     Parameters
     ----------
@@ -49,12 +50,16 @@ def build(root: Path, profile: str, jobs: int, *, html: bool = True) -> None:
     target, stamp = root / "build" / "html", root / "build" / "html.sha256"
     if stale or not (target / "index.html").is_file() or _read(stamp) != _state(root, plan):
         shutil.rmtree(target, ignore_errors=True)
+    if stale:
+        runs.withdraw(root)
     for run in stale:
         runs.check_parameters(run)
     if stale and (failed := runs.execute(stale, root, jobs, _say)):
         names = ", ".join(run.name for run in failed)
-        raise BuildError(f"No book: {names} failed, as shown above.")
-    runs.publish(plan, root)
+        raise BuildError(
+            f"No book: {names} failed, as shown above; build/failed keeps what was executed."
+        )
+    runs.publish(plan, root, profile)
     if not html:
         return
     if target.exists():
@@ -91,6 +96,7 @@ def _state(root: Path, plan: list[runs.Run]) -> str:
     files += sorted(file for file in (root / "book").rglob("*") if file.is_file())
     files += sorted(TOOLS.glob("*.py"))
     files += sorted((root / "supermarket").rglob("*.py"))  # the API reference
+    files += sorted((root / "supermarket").rglob("*.yml"))  # the boxes and the page of the ledger
     files += [file for run in plan for file in run.results().values()]
     state = [platform.python_version(), *((str(file), digest(file)) for file in files)]
     return sha256(json.dumps(state).encode()).hexdigest()

@@ -9,7 +9,8 @@ A run is one notebook with the parameters of one profile. It leaves a folder
         record.json                   hashes of what the results depend on, and of them
 
 and is repeated when anything in its record has changed. Contents count, not dates: a fresh checkout
-or a saved but unchanged file repeats nothing.
+or a saved but unchanged file repeats nothing. A run that failed leaves build/failed/<notebook>.ipynb
+alone, until it succeeds.
 """
 
 import json
@@ -21,6 +22,7 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
@@ -34,6 +36,8 @@ from supermarket.verdicts import KEYS
 from tools import BuildError, digest
 
 VERDICT_KEYS = frozenset(KEYS)
+# What no verdict and no table of verdicts takes from an entry of the ledger.
+PROSE = ("box", "hypotheses", "pages", "predicts", "statement", "unshown")
 
 
 @dataclass(frozen=True)
@@ -122,9 +126,14 @@ def is_current(run: Run, root: Path) -> bool:
     try:
         record = json.loads((run.folder / "record.json").read_text(encoding="utf-8"))
         modules = {name: digest(_module_file(root, name)) for name in record["modules"]}
+        statements = {name: _entries(root).get(name) for name in record["statements"]}
     except (OSError, ValueError, KeyError):
         return False
-    expected = _causes(run, root) | {"modules": modules, "results": _digests(run.results())}
+    expected = _causes(run, root) | {
+        "modules": modules,
+        "statements": statements,
+        "results": _digests(run.results()),
+    }
     # Through JSON, so that what was written and what is compared went the same way.
     return bool(record == json.loads(json.dumps(expected, default=str)))
 
@@ -155,7 +164,7 @@ def check_parameters(run: Run) -> None:
 def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) -> list[Run]:
     """Execute notebooks side by side, and return those that failed.
 
-    A failed run leaves nothing behind; the others are finished and kept.
+    A failed run leaves its notebook in `build/failed`; the others are finished and kept.
 
     Parameters
     ----------
@@ -170,7 +179,7 @@ def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) 
     """
     failed = []
     # Hashes from before the first cell: a file saved during the run must count as changed.
-    sources = _sources(root)
+    sources, entries = _sources(root), _entries(root)
     causes = {run.name: _causes(run, root) for run in runs}
     # Fresh interpreters rather than forks: forking a process that has threads is not safe.
     with ProcessPoolExecutor(min(jobs, len(runs)), mp_context=get_context("spawn")) as pool:
@@ -183,7 +192,8 @@ def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) 
                 seconds, error = future.result()
             except BrokenExecutor:
                 seconds, error = 0.0, "The process that ran it was killed: out of memory?"
-            error = error or _keep(run, causes[run.name], sources)
+            error = error or _keep(run, causes[run.name], sources, entries)
+            _keep_failed(run, root, bool(error))
             shutil.rmtree(_part(run), ignore_errors=True)
             if error:
                 failed.append(run)
@@ -194,11 +204,12 @@ def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) 
     return failed
 
 
-def publish(runs: list[Run], root: Path) -> None:
+def publish(runs: list[Run], root: Path, profile: str) -> None:
     """Make `build/verdicts` and `build/provenance` hold the results of these runs and no others.
 
     A notebook that someone executes by hand writes to the same place: its result is replaced here
-    by the book's.
+    by the book's. `build/profile.json` says of which profile they are, and the hash of each file of
+    verdicts, so that `supermarket check` takes no others for the book's.
     """
     for kind in ("verdicts", "provenance"):
         folder = root / "build" / kind
@@ -210,6 +221,17 @@ def publish(runs: list[Run], root: Path) -> None:
         for name, source in wanted.items():
             if digest(folder / name) != digest(source):
                 shutil.copyfile(source, folder / name)
+    shutil.rmtree(root / "build" / "failed", ignore_errors=True)  # of notebooks that are gone
+    verdicts = {run.results()["verdicts"].name: digest(run.results()["verdicts"]) for run in runs}
+    content = json.dumps({"profile": profile, "verdicts": verdicts}, indent=1)
+    (root / "build" / "profile.json").write_text(content, encoding="utf-8")
+
+
+def withdraw(root: Path) -> None:
+    """Take away what `publish` left, so that nothing counts the verdicts of before as today's."""
+    (root / "build" / "profile.json").unlink(missing_ok=True)
+    for kind in ("verdicts", "provenance"):
+        shutil.rmtree(root / "build" / kind, ignore_errors=True)
 
 
 def _execute(run: Run, root: Path) -> tuple[float, str | None]:
@@ -234,7 +256,22 @@ def _execute(run: Run, root: Path) -> tuple[float, str | None]:
     return time.monotonic() - start, error
 
 
-def _keep(run: Run, causes: dict[str, Any], sources: dict[str, str | None]) -> str | None:
+def _keep_failed(run: Run, root: Path, failed: bool) -> None:
+    """Keep the notebook of a failed run, to see where it failed; drop that of an earlier time."""
+    kept = root / "build" / "failed" / run.notebook.name
+    kept.unlink(missing_ok=True)
+    executed = _part(run) / run.notebook.name
+    if failed and executed.is_file():
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        executed.replace(kept)
+
+
+def _keep(
+    run: Run,
+    causes: dict[str, Any],
+    sources: dict[str, str | None],
+    entries: dict[str, str],
+) -> str | None:
     """Check a finished run, write its record, move it to its place; return what went wrong."""
     part = _part(run)
     results = run.results(part)
@@ -257,6 +294,7 @@ def _keep(run: Run, causes: dict[str, Any], sources: dict[str, str | None]) -> s
         )
     record = causes | {
         "modules": {name: sources.get(name) for name in modules},
+        "statements": {v["statement"]: entries.get(v["statement"]) for v in verdicts},
         "results": _digests(results),
     }
     (part / "record.json").write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
@@ -287,6 +325,31 @@ def _sources(root: Path) -> dict[str, str | None]:
     for file in (root / "supermarket").rglob("*.py"):
         parts = file.relative_to(root).with_suffix("").parts
         hashes[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = digest(file)
+    return hashes
+
+
+def _entries(root: Path) -> dict[str, str]:
+    """Return a hash of what verdicts take from each entry of the ledger, by its id."""
+    package = root / "supermarket"
+    files = [package / "statements.yml", *sorted((package / "statements.d").glob("*.yml"))]
+    return _hashed(tuple(file.read_text(encoding="utf-8") for file in files if file.is_file()))
+
+
+@cache
+def _hashed(ledgers: tuple[str, ...]) -> dict[str, str]:
+    papers: dict[str, str] = {}
+    entries: list[dict[str, Any]] = []
+    for text in ledgers:
+        read = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or []
+        if isinstance(read, dict):
+            papers |= read.get("papers") or {}
+            read = read.get("statements") or []
+        entries += read
+    hashes = {}
+    for entry in entries:
+        judged = {key: value for key, value in entry.items() if key not in PROSE}
+        text = json.dumps([judged, papers.get(entry["paper"])], sort_keys=True, default=str)
+        hashes[entry["id"]] = sha256(text.encode()).hexdigest()
     return hashes
 
 
