@@ -318,6 +318,54 @@ def fit_drift(
     return DriftFit(own, others[0] if others else None, constant)
 
 
+def drift_slopes(counts: ArrayLike, functions: Modes, d: int, lam: float) -> NDArray[np.float64]:
+    """Return how the exact drifts of Q_1, ..., Q_k follow Q_1, ..., Q_k where a path has been.
+
+    Least squares over the states of a path, with a constant. The drift (2.1) of a state is the mean
+    of the next increment, without its noise: the slopes are far more precise than from the path's
+    own increments (`fit_drift`), and have no error but what is not linear.
+
+    Parameters
+    ----------
+    counts : array_like of int, shape (m, levels)
+        States, as in `drift`; some more than k + 2 different ones.
+    functions : Modes
+        Q_1, ..., Q_k.
+    d, lam
+        As in `drift`.
+
+    Returns
+    -------
+    ndarray of float64, shape (k, k + 1)
+        Entry [i, j]: how much the drift of Q_{i+1}, per mean service time, grows with Q_{j+1}; in
+        the last column, with the number of queues longer than k.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or there are too few states.
+    """
+    counts = _counts(counts)
+    k = len(functions.rates)
+    if counts.ndim != 2 or len(counts) < k + 3:
+        raise ParameterError(f"slopes for {k} functions need at least {k + 3} states.")
+    values = functions.values(counts)
+    room = max(k + 2 - counts.shape[1], 0)
+    longer = np.pad(counts, ((0, 0), (0, room)))[:, k + 1]
+    moves = np.pad(drift(counts, d, lam), ((0, 0), (0, room)))[:, 1 : k + 1]
+    drifts = -moves @ functions.coefficients.T  # Q_j counts queues that are shorter
+    regressors = np.column_stack([values, longer]).astype(np.float64)
+    regressors -= regressors.mean(axis=0)
+    spreads = regressors.std(axis=0)
+    seen = spreads > 0  # perhaps no queue was longer than k
+    slopes = np.zeros((k + 1, k))
+    slopes[seen] = np.linalg.lstsq(
+        regressors[:, seen] / spreads[seen], drifts - drifts.mean(axis=0), rcond=None
+    )[0]
+    slopes[seen] /= spreads[seen, np.newaxis]
+    return slopes.T
+
+
 def _log(lam: float) -> float:
     return math.log1p(-(1 - lam))
 

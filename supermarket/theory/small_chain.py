@@ -15,10 +15,13 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csr_array, csr_matrix
-from scipy.sparse.linalg import eigs
+from scipy.sparse import csc_matrix, csr_array, csr_matrix, diags, identity
+from scipy.sparse.linalg import LinearOperator, eigs, splu
 
-from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer
+from supermarket.theory.drifts import stationary_covariance
+from supermarket.theory.fixed_point import relaxation_time
+from supermarket.theory.near_saturation import fixed_point_shorter
+from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer, real
 
 MOST_STATES = 2 * 10**6
 
@@ -228,6 +231,94 @@ def small_chain(n: int, d: int, lam: float, longest: int) -> SmallChain:
     entries = (np.concatenate(chance), (np.concatenate(here), np.concatenate(there)))
     matrix = csr_array(entries, shape=(size, size))
     return SmallChain(n, d, lam, longest, states, matrix, losses)
+
+
+def two_level_rates(n: int, d: int, lam: float, spread: float = 8.0) -> NDArray[np.float64]:
+    """Return the gap and the next rate of decay, of n queues with lengths up to 2.
+
+    Where k_{lam,d} = 2 and (1 - lam) d**2 is large, queues of length 3 hardly ever arise, and the
+    numbers of queues shorter than 1 and than 2 are a Markov chain of their own. Its generator is
+    sparse, for thousands of queues; states further from the fixed point than some standard
+    deviations of the linear noise are left out.
+
+    Parameters
+    ----------
+    n : int
+        Number of queues, at least 1.
+    d : int
+        Number of queues that an arrival looks at, with replacement, at least 2.
+    lam : float
+        Arrival rate per queue in units of the service rate, in (0, 1). Arrivals that see only
+        queues of length 2 are lost.
+    spread : float
+        Standard deviations to either side of the fixed point that are kept.
+
+    Returns
+    -------
+    ndarray of float64, shape (2,)
+        Per mean service time; divide by n (1 + lam) for those per step.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range, or there are more than half a million states.
+
+    Examples
+    --------
+    >>> from supermarket import relaxation_time
+    >>> from supermarket.theory.small_chain import two_level_rates
+    >>> (two_level_rates(500, 20, 0.97) * relaxation_time(0.97, 20)).round(2).tolist()
+    [1.19, 2.77]
+    """
+    n, d, lam = integer("n", n, 1, 10**6), integer("d", d, 2, EXACT_MAX), arrival_rate(lam)
+    spread = real("spread", spread, 1.0)
+    centre = n * fixed_point_shorter(lam, d, 2)[1:]
+    width = spread * np.sqrt(n * np.diag(stationary_covariance(lam, d))[1:3])
+    low = np.maximum(np.floor(centre - width), 0).astype(int)
+    high = np.minimum(np.ceil(centre + width), n).astype(int)
+    sizes = high - low + 1
+    if np.prod(sizes.astype(float)) > 5e5:
+        raise ParameterError(
+            f"n = {n} queues have {np.prod(sizes.astype(float)):.2g} states within {spread:g} "
+            "standard deviations, and half a million are allowed: choose a smaller n or d."
+        )
+    grid = np.meshgrid(*(np.arange(a, b + 1) for a, b in zip(low, high, strict=True)))
+    one, two = (values.T.ravel(order="F") for values in grid)  # idle ones change fastest
+    one, two = one[one <= two], two[one <= two]
+    index = np.full(sizes + 2, -1)  # with a border: states that are left out
+    place = one - low[0] + 1, two - low[1] + 1
+    index[place] = np.arange(len(one))
+    with np.errstate(divide="ignore"):
+        busy, full = (np.exp(d * np.log1p(-shorter / n)) for shorter in (one, two))
+    moves = (
+        (lam * n * (1 - busy), -1, 0),  # an arrival finds an idle queue
+        (lam * n * (busy - full), 0, -1),  # or one of length 1
+        (1.0 * (two - one), 1, 0),  # a queue of length 1 is served
+        (1.0 * (n - two), 0, 1),  # or one of length 2
+    )
+    rows, columns, rates = [], [], []
+    for rate, more_one, more_two in moves:
+        there = index[place[0] + more_one, place[1] + more_two]
+        seen = np.flatnonzero((there >= 0) & (rate > 0))
+        rows.append(seen)
+        columns.append(there[seen])
+        rates.append(rate[seen])
+    entries = np.concatenate(rates), (np.concatenate(rows), np.concatenate(columns))
+    generator = csc_matrix(entries, shape=(len(one),) * 2)
+    generator = csc_matrix(generator - diags(np.asarray(generator.sum(axis=1)).ravel()))
+    shift = 1e-3 / relaxation_time(lam, d)  # just above the spectrum
+    solver = splu(
+        csc_matrix(generator - shift * identity(len(one))),
+        permc_spec="NATURAL",  # a band
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    inverse = LinearOperator(generator.shape, solver.solve, dtype=np.float64)
+    start = np.linspace(-1, 2, len(one))
+    values = eigs(
+        generator, 3, sigma=shift, OPinv=inverse, v0=start, tol=1e-10, return_eigenvectors=False
+    )
+    return np.sort(-values.real)[1:]
 
 
 def _row(states: NDArray[np.int64], longest: int) -> NDArray[np.int64]:

@@ -11,8 +11,8 @@ import pytest
 from oracles import JIT, counts_of, exact
 from scipy.stats import chi2
 
-from supermarket import ParameterError, simulate
-from supermarket.theory.small_chain import small_chain
+from supermarket import ParameterError, relaxation_time, simulate
+from supermarket.theory.small_chain import small_chain, two_level_rates
 
 
 @pytest.mark.parametrize(("n", "d", "longest"), [(1, 1, 5), (2, 3, 4), (3, 2, 4), (4, 2, 3)])
@@ -152,3 +152,24 @@ def test_a_state_that_is_not_one(lengths):
 def test_bad_input_gets_one_sentence(given, sentence):
     with pytest.raises(ParameterError, match=sentence):
         small_chain(*given)
+
+
+def test_rates_of_two_levels_are_those_of_the_chain_of_all_lengths():
+    """30 queues of length at most 2, from the sorted lengths; none of the states left out."""
+    n, d, lam = 30, 6, 0.8
+    chain = small_chain(n, d, lam, longest=2)
+    gap, second = two_level_rates(n, d, lam, spread=50)
+    assert gap == pytest.approx(chain.gap * chain.steps_per_unit, rel=1e-7)
+    assert second > 1.5 * gap
+
+
+def test_states_far_away_do_not_matter_and_the_gap_tends_to_the_mean_field():
+    near, wide = two_level_rates(500, 20, 0.97, spread=6), two_level_rates(500, 20, 0.97)
+    assert near[0] == pytest.approx(wide[0], rel=2e-3)
+    assert near[1] == pytest.approx(wide[1], rel=5e-3)  # its states lie farther out
+    ratios = np.array([two_level_rates(n, 20, 0.97, 6) for n in (250, 500, 1000)])
+    ratios *= relaxation_time(0.97, 20)
+    assert np.all(np.diff(ratios[:, 0]) < 0)
+    assert 1 < ratios[-1, 0] < 1.08
+    with pytest.raises(ParameterError, match="choose a smaller n or d"):
+        two_level_rates(10**5, 20, 0.97)
