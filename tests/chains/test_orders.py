@@ -34,9 +34,45 @@ def test_what_is_not_kept_is_seen():
     assert try_every_move(3, (2, 1), 2, by="queue", order="tails").broken > 0
 
 
+@pytest.mark.parametrize(("n", "longest"), [(3, 3), (4, 3)])
+@pytest.mark.parametrize("ds", [(2, 1), (3, 2), (10, 3)])
+def test_more_choices_keep_tails_by_one_uniform_number(n, longest, ds):
+    """The coupling that large systems are run with; the wrong way round it loses the order."""
+    tried = try_every_move(n, ds, longest, by="quantile", order="tails", thinned=True)
+    assert tried.broken == 0
+    assert try_every_move(n, ds[::-1], longest, by="quantile", order="tails").broken > 0
+    assert try_every_move(n, ds, longest, by="quantile", order="queues").broken > 0
+
+
+@pytest.mark.parametrize(("n", "d", "longest"), [(3, 2, 3), (3, 3, 2), (4, 2, 2)])
+@pytest.mark.parametrize("by", ["queue", "rank"])
+def test_the_distance_of_two_copies_never_grows(n, d, longest, by):
+    tried = try_every_move(n, (d, d), longest, by=by, order="distances")
+    assert tried.broken == 0
+    if by == "queue":
+        assert tried.pairs == (longest + 1) ** (2 * n)
+    assert try_every_move(n, (d, d - 1), longest, by=by, order="distances").broken > 0
+
+
+def test_the_pieces_of_the_uniform_number_have_the_chances_of_the_ranks():
+    """Each copy joins rank r with chance ((r + 1) / n)**d - (r / n)**d, as by a list."""
+    n, ds = 4, (3, 2)
+    ends = sorted({(r / n) ** d for r in range(n + 1) for d in ds})
+    pieces = orders._quantiles(n, ds)
+    for copy, d in enumerate(ds):
+        chance = [0.0] * n
+        for ranks, low, high in zip(pieces, ends[:-1], ends[1:], strict=True):
+            chance[ranks[copy][0]] += high - low
+        assert chance == pytest.approx([((r + 1) / n) ** d - (r / n) ** d for r in range(n)])
+    listed = [max(lists[0]) for lists in orders._lists(n, ds)]  # the shortest queue of a list
+    assert [listed.count(r) / n**3 for r in range(n)] == pytest.approx(
+        [((r + 1) / n) ** 3 - (r / n) ** 3 for r in range(n)]
+    )
+
+
 def test_a_pair_by_hand():
     """Two queues, (1, 0) and (1, 0), lists of two: all arrivals join the empty one but (0, 0)."""
-    moves = list(orders._moves((1, 0), (1, 0), (2, 1), thinned=False))
+    moves = list(orders._moves((1, 0), (1, 0), list(orders._lists(2, (2, 1))), False))
     assert moves == [
         ((2, 0), (2, 0)),
         ((1, 1), (2, 0)),
