@@ -229,6 +229,7 @@ def _checked(entry: dict[str, Any], papers: Mapping[str, str]) -> Statement:
         need(entry["against"].of in ("prediction", "one"), "has a scale of neither kind")
     for key in ("hypotheses", "predicts", "pages"):
         entry[key] = tuple(entry.get(key) or ())
+        need(all(isinstance(one, str) for one in entry[key]), f"has {key} that are no text")
     entry["number"] = str(entry.get("number") or "")
     need(entry["paper"] in papers, "is of a paper that the ledger does not list")
     entry["authors"] = papers[entry["paper"]]

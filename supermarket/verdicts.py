@@ -140,9 +140,10 @@ def _why(measured: Interval | Computed) -> str:
     """Return why there is no interval, and what run would give one."""
     if isinstance(measured, Computed):
         return "the computation did not settle"
-    if not math.isfinite(measured.longer):
-        return str(measured.refused)
-    return f"{measured.refused}; a run {measured.longer:.2g} times as long would do"
+    reason = str(measured.refused) or "one of the estimates it is made of has no interval"
+    if math.isfinite(measured.longer) and measured.longer > 1:
+        return f"{reason}; a run {measured.longer:.2g} times as long would do"
+    return reason
 
 
 def _outcome(relation: str, predicted: float, low: float, high: float, against: list[float]) -> str:
