@@ -50,6 +50,13 @@ class Against:
         The unit of the scale.
     why : str
         The reason for it.
+
+    Examples
+    --------
+    >>> from supermarket.statements import Against
+    >>> tenth = Against("a tenth off", scale=0.1, why="less could not be seen")
+    >>> tenth.values(2.0, {})
+    [1.8, 2.2]
     """
 
     what: str
@@ -98,6 +105,13 @@ class Statement:
         How its box is headed.
     authors : str
         Of the paper, as a verdict names them.
+
+    Examples
+    --------
+    >>> from supermarket.statements import find
+    >>> entry = find("bl-fixed-point")
+    >>> entry.standing, entry.against.what
+    ('printed', 'the fixed point with one choice less (for one choice, with two)')
     """
 
     id: str
@@ -161,6 +175,12 @@ def statements() -> dict[str, Statement]:
     ------
     ParameterError
         If an entry lacks something, or an id stands twice.
+
+    Examples
+    --------
+    >>> from supermarket.statements import statements
+    >>> "bl-theorem-1-2" in statements()
+    True
     """
     return _statements(os.environ.get("SUPERMARKET_NOTEBOOKS"))
 

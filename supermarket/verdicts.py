@@ -159,12 +159,32 @@ def _outcome(relation: str, predicted: float, low: float, high: float, against: 
 
 
 def as_expected(verdict: Mapping[str, Any]) -> bool:
-    """Tell whether a verdict needs no explanation: it holds, or is a control that was refused."""
+    """Tell whether a verdict needs no explanation: it holds, or is a control that was refused.
+
+    Examples
+    --------
+    >>> from supermarket.statistics import Interval
+    >>> from supermarket.verdicts import as_expected, judge
+    >>> at = {"lam": 0.9, "d": 2, "k": 2}
+    >>> found = judge("π(2)", "bl-fixed-point", 0.729, Interval(0.7287, 0.7270, 0.7304, 0.99), at)
+    >>> as_expected(found)
+    True
+    """
     return verdict["outcome"] == (FAILS if verdict["kind"] == CONTROL else HOLDS)
 
 
 def on_the_board(verdict: Mapping[str, Any]) -> bool:
-    """Tell whether a verdict counts for or against its statement, whose hypotheses it meets."""
+    """Tell whether a verdict counts for or against its statement, whose hypotheses it meets.
+
+    Examples
+    --------
+    >>> from supermarket.statistics import Interval
+    >>> from supermarket.verdicts import judge, on_the_board
+    >>> at = {"lam": 0.9, "d": 2, "k": 2}
+    >>> found = judge("π(2)", "bl-fixed-point", 0.729, Interval(0.7287, 0.7270, 0.7304, 0.99), at)
+    >>> on_the_board(found)
+    True
+    """
     return verdict["kind"] in ("paper", "derived") and not verdict["hypotheses"]
 
 
@@ -173,6 +193,15 @@ def room(verdict: Mapping[str, Any]) -> float | None:
 
     It is the bound over the nearer end of the interval, or that over the bound: 1 is as tight as
     can be, below 1 it fails. Infinite where they differ in sign or one of them is 0.
+
+    Examples
+    --------
+    >>> from supermarket.statistics import Interval
+    >>> from supermarket.verdicts import judge, room
+    >>> at = {"lam": 0.9, "d": 2, "k": 2}
+    >>> found = judge("π(2)", "bl-fixed-point", 0.729, Interval(0.7287, 0.7270, 0.7304, 0.99), at)
+    >>> room(found) is None  # an equality
+    True
     """
     near = {"at most": verdict["high"], "at least": verdict["low"]}.get(verdict["relation"])
     if near is None:
@@ -189,6 +218,15 @@ def power(verdict: Mapping[str, Any]) -> float | None:
 
     Above 1, the interval around the prediction would exclude it. None where there is no
     alternative or no interval; infinite for an interval of no width.
+
+    Examples
+    --------
+    >>> from supermarket.statistics import Interval
+    >>> from supermarket.verdicts import judge, power
+    >>> at = {"lam": 0.9, "d": 2, "k": 2}
+    >>> found = judge("π(2)", "bl-fixed-point", 0.729, Interval(0.7287, 0.7270, 0.7304, 0.99), at)
+    >>> round(power(found))  # 0.81, with one choice, is 48 half-widths away
+    48
     """
     if verdict["low"] is None or not verdict["against"]:
         return None

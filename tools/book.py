@@ -97,6 +97,8 @@ def _state(root: Path, plan: list[runs.Run]) -> str:
     files += sorted(TOOLS.glob("*.py"))
     files += sorted((root / "supermarket").rglob("*.py"))  # the API reference
     files += sorted((root / "supermarket").rglob("*.yml"))  # the boxes and the page of the ledger
+    files += sorted((root / "supermarket").rglob("*.css"))
+    files += [root / "notebooks" / "findings.yml"]
     files += [file for run in plan for file in run.results().values()]
     state = [platform.python_version(), *((str(file), digest(file)) for file in files)]
     return sha256(json.dumps(state).encode()).hexdigest()
