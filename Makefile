@@ -8,7 +8,7 @@ PORT ?= 8000
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help install book test lint look pdf bench serve requirements clean
+.PHONY: help install book check test quick lint look pdf bench serve requirements clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -25,6 +25,9 @@ install: $(INSTALLED) ## Make the environment in .venv, at the versions of requi
 book: $(INSTALLED) ## Execute the notebooks that changed and build the pages, in build/html
 	@$(IN_VENV) -m tools.book --profile "$(PROFILE)" --jobs "$(JOBS)"
 
+check: book ## Hold the verdicts of the book to what is known not to hold (notebooks/findings.yml)
+	@$(IN_VENV) -m supermarket check build --failed
+
 test: $(INSTALLED) ## Run the tests twice: compiled, and with the JIT switched off
 	$(IN_VENV) -m pytest -n "$(JOBS)" -m "not pages"
 	NUMBA_DISABLE_JIT=1 $(IN_VENV) -m pytest -n "$(JOBS)" -m "not book and not browser and not pages"
@@ -40,10 +43,16 @@ lint: $(INSTALLED) ## Check style, formatting, and that no notebook is committed
 	$(IN_VENV) -m ruff format --check .
 	$(IN_VENV) -m tools.check_notebooks
 
+quick: lint ## Lint, and the tests that need neither kernels nor much time
+	NUMBA_DISABLE_JIT=1 $(IN_VENV) -m pytest -n "$(JOBS)" -q tests/test_verdicts.py \
+	  tests/test_statements.py tests/test_statistics.py tests/test_experiment.py \
+	  tests/test_validation.py tests/test_digits.py tests/test_verdict_table.py
+
 bench: $(INSTALLED) ## Measure speed and memory, as ratios
 	$(IN_VENV) -m benchmarks
 	$(IN_VENV) -m benchmarks.network
 	$(IN_VENV) -m benchmarks.relatives
+	$(IN_VENV) -m benchmarks.first_call
 
 serve: book ## Build the book and serve it on http://localhost:8000 (PORT=)
 	@echo "Serving on http://localhost:$(PORT) until Ctrl-C"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,6 +12,9 @@ import nbformat
 import pytest
 import yaml
 
+from supermarket.statements import find
+from supermarket.verdicts import KEYS, SHORT, UNSETTLED
+
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 SMOKE = yaml.safe_load((ROOT / "notebooks" / "profiles.yml").read_text())["smoke"]
@@ -19,14 +23,27 @@ NAMES = [notebook.stem for notebook in NOTEBOOKS]
 pytestmark = pytest.mark.book  # kernels of their own: once is enough
 
 
-def papermill(name, folder, parameters, *options):
-    """Run a notebook by papermill's command line from `folder`, as a person would."""
-    command = [sys.executable, "-m", "papermill", "--no-progress-bar", *options]
-    command += [ROOT / "notebooks" / f"{name}.ipynb", "out.ipynb"]
-    command += ["-y", yaml.safe_dump(parameters)] if parameters else []
+RUN = """import sys
+from pathlib import Path
+import yaml
+from supermarket.lab.kernels import execute
+execute(Path(sys.argv[1]), Path("out.ipynb"), yaml.safe_load(sys.argv[2]), Path("build"))
+"""
+
+
+def run(name, folder, parameters):
+    """Run a notebook in `folder`, in a kernel that no other one can disturb."""
+    return started(folder, "-c", RUN, notebook(name), yaml.safe_dump(parameters))
+
+
+def notebook(name):
+    return ROOT / "notebooks" / f"{name}.ipynb"
+
+
+def started(folder, *words):
     environment = {key: os.environ[key] for key in os.environ if key != "SUPERMARKET_BUILD"}
     return subprocess.run(
-        list(map(str, command)),
+        [sys.executable, *map(str, words)],
         cwd=folder,
         env=environment,
         capture_output=True,
@@ -47,31 +64,64 @@ def test_runs_in_another_folder_and_the_threads_do_not_matter(name, tmp_path):
         folder = tmp_path / str(threads)
         folder.mkdir()
         parameters = SMOKE.get(name, {}) | ({"threads": threads} if threaded else {})
-        done = papermill(name, folder, parameters)
+        done = run(name, folder, parameters)
         assert done.returncode == 0, done.stderr
         return verdicts(folder, name)
 
     with ThreadPoolExecutor(2) as pool:
         results = list(pool.map(result, (1, 2)))
     assert results[0] == results[1]
-    keys = ["claim", "source", "parameters", "predicted", "measured"]
-    keys += ["low", "high", "effective", "holds"]
     for verdict in json.loads(results[0]):
-        assert list(verdict) == keys
-        if verdict["holds"] is None:  # the run was too short, as short runs are
+        assert tuple(verdict) == KEYS
+        if verdict["outcome"] in (SHORT, UNSETTLED):  # the run was too short, as short runs are
             assert verdict["low"] is verdict["high"] is None
+            assert verdict["refused"]
         else:
             assert verdict["low"] <= verdict["measured"] <= verdict["high"]
+        assert name in find(verdict["statement"]).pages
     executed = nbformat.read(tmp_path / "2" / "out.ipynb", 4)
     outputs = [out for cell in executed.cells for out in cell.get("outputs", [])]
     assert not [out for out in outputs if out.output_type in ("error", "stream")]
     assert any("image/png" in out.get("data", {}) for out in outputs)
 
 
+def test_a_person_can_run_one_with_papermill_alone(tmp_path):
+    words = ["-m", "papermill", "--no-progress-bar", notebook("introduction"), "out.ipynb", "-y"]
+    done = started(tmp_path, *words, yaml.safe_dump(SMOKE["introduction"]))
+    assert done.returncode == 0, done.stderr
+    assert verdicts(tmp_path, "introduction")
+
+
+TRIES = yaml.safe_load((ROOT / "notebooks" / "tries.yml").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("number", range(len(TRIES)))
+def test_what_a_page_suggests_to_try_next_runs(number, tmp_path):
+    given = TRIES[number]
+    done = run(given["page"], tmp_path, SMOKE.get(given["page"], {}) | given["parameters"])
+    if sentence := given.get("refused"):
+        assert done.returncode != 0
+        assert sentence in done.stderr
+    else:
+        assert done.returncode == 0, (given, done.stderr[-2000:])
+        assert json.loads(verdicts(tmp_path, given["page"]))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_page_suggests_only_parameters_that_it_has(name):
+    cells = json.loads(notebook(name).read_text(encoding="utf-8"))["cells"]
+    text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    _, _, tries = text.partition("## What to try next")
+    assert tries, "a page ends with what to try next"
+    named = set(re.findall(r"`(\w+)`(?: = |=)", tries))
+    assert named <= set(parameters_of(name)), named
+    assert any(given["page"] == name for given in TRIES) or not named
+
+
 def parameters_of(name):
     import papermill as pm
 
-    return pm.inspect_notebook(str(ROOT / "notebooks" / f"{name}.ipynb"))
+    return pm.inspect_notebook(str(notebook(name)))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -131,7 +181,7 @@ BAD = [
 
 @pytest.mark.parametrize(("name", "parameters", "sentence"), BAD)
 def test_nonsense_gets_one_sentence_and_nothing_is_computed(name, parameters, sentence, tmp_path):
-    done = papermill(name, tmp_path, parameters)
+    done = run(name, tmp_path, parameters)
     assert done.returncode != 0
     assert sentence in done.stderr
     assert not (tmp_path / "build").exists()

@@ -9,8 +9,8 @@ A run is one notebook with the parameters of one profile. It leaves a folder
         record.json                   hashes of what the results depend on, and of them
 
 and is repeated when anything in its record has changed. Contents count, not dates: a fresh checkout
-or a saved but unchanged file repeats nothing. A run that failed leaves build/failed/<notebook>.ipynb
-alone, until it succeeds.
+or a saved but unchanged file repeats nothing. A run that failed leaves
+build/failed/<notebook>.ipynb alone, until it succeeds.
 """
 
 import json
