@@ -257,6 +257,35 @@ def fluid_limit(lam: float, times: ArrayLike, *, start: ArrayLike = (1.0,)) -> C
     return constrained_flow(rates, lam, np.ones(levels), padded, times)
 
 
+def overflow_lag(lam: float, d: float) -> float:
+    """Return how far a system with d choices is from the fluid limit where levels overflow.
+
+    From empty queues at an arrival rate above 1, to leading order in 1 / d: the largest distance of
+    a share over levels and times, 1 / ((lam - 1) d), reached by the third level as the second
+    fills. Derived in this project.
+
+    Parameters
+    ----------
+    lam : float
+        Arrival rate per queue, above 1.
+    d : float
+        Number of choices, at least 2.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_choices import overflow_lag
+    >>> overflow_lag(1.5, 1000)
+    0.002
+    """
+    lam, d = real("lam", lam, 1.0, open_low=True), real("d", d, 2.0)
+    return 1 / ((lam - 1) * d)
+
+
 def _sizes(n: int, d: int, replacement: bool) -> tuple[int, int]:
     n, d = integer("n", n, 1, MOST_QUEUES), integer("d", d, 1, MOST_QUEUES)
     if not replacement and d > n:
