@@ -3,16 +3,8 @@
 import math
 from functools import cache
 
-import numpy as np
-
-from supermarket.theory.growing_diffusions import (
-    Linear,
-    Overflow,
-    Reflected,
-    exponential,
-    linear_covariance,
-    paths,
-)
+from supermarket.theory.growing_diffusions import Overflow
+from supermarket.theory.growing_pathwise import moments_at, three_limits
 from supermarket.theory.growing_stationary import stationary_moments
 
 _NEXT = {
@@ -22,19 +14,9 @@ _NEXT = {
 }
 
 
-def limits(alpha: float, c: float = 1.0, barrier: float | None = None) -> dict[str, Overflow]:
-    """Return the three limits with the same slope alpha, or barrier, of the overflow.
-
-    A barrier b and a slope belong together by alpha = exp(-c b).
-    """
-    alpha = alpha if barrier is None else math.exp(-c * barrier)
-    soft = exponential(alpha, c)
-    return {"linear": Linear(alpha), "exponential": soft, "reflected": Reflected(soft.barrier)}
-
-
 def neighbours(regime: str, alpha: float, c: float = 1.0) -> list[Overflow]:
     """Return the limits of the regimes next to this one, at d / sqrt(n) = c of order 1."""
-    three = limits(alpha, c) if regime != "reflected" else limits(0.0, 1.0, alpha)
+    three = three_limits(math.exp(-alpha) if regime == "reflected" else alpha, c)
     return [three[name] for name in _NEXT[regime]]
 
 
@@ -54,17 +36,12 @@ def after_a_time(
 ) -> list[float]:
     """Return a second moment of (Z_2, Z_3) about 0 at a time, k = 2, in neighbouring regimes."""
     place = ("E Z2^2", "E Z2 Z3", "E Z3^2").index(quantity)
-    return [second_moments(law, time)[place] for law in neighbours(regime, alpha, c)]
+    return [_at(law, time)[place] for law in neighbours(regime, alpha, c)]
 
 
 @cache
-def second_moments(law: Overflow, time: float, k: int = 2) -> tuple[float, float, float]:
-    """Return E Z_k^2, E Z_k Z_(k+1), E Z_(k+1)^2 at a time from a start at 0."""
-    if isinstance(law, Linear):
-        covariance = linear_covariance(law.alpha, k, time)
-        return float(covariance[0, 0]), float(covariance[0, 1]), float(covariance[1, 1])
-    x, y = paths(law, [time], seed=1, replicas=100_000, k=k, step=0.01)[:, 0].T
-    return float(np.mean(x * x)), float(np.mean(x * y)), float(np.mean(y * y))
+def _at(law: Overflow, time: float) -> tuple[float, float, float]:
+    return moments_at(law, time)
 
 
 def noise_of_its_own(predicted: float) -> float:
@@ -87,19 +64,9 @@ def not_drained(predicted: float, start: float) -> float:
     return start
 
 
-def log_over_d(d: int) -> float:
-    """Return d times the distance if it were log d / d."""
-    return math.log(d)
-
-
-def release_without_root(d: int) -> list[float]:
-    """Return d times the distance if it were log d / d, or of the order 1 / d."""
-    return [math.log(d), 1.0]
-
-
-def without_displacement(predicted: float, hard: float) -> float:
-    """Return the soft barrier's own place, where the overflow has the rate 1 / c."""
-    return hard
+def slope_of_log_over_d(d_low: int, d_high: int) -> float:
+    """Return the slope of log(log d / d) against log d between two numbers of choices."""
+    return -1 + math.log(math.log(d_high) / math.log(d_low)) / math.log(d_high / d_low)
 
 
 def replaced(predicted: float, other: float) -> float:
