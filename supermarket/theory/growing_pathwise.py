@@ -15,20 +15,21 @@ by itself (derived in this project).
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.compiled import kernel
 from supermarket.theory.growing_diffusions import (
     Exponential,
     Linear,
     Overflow,
     Reflected,
-    effective_barrier,
+    exponential,
+    linear_covariance,
     overflowed,
+    paths,
 )
 from supermarket.validation import ParameterError, integer, real
 
@@ -145,8 +146,8 @@ def driven(
     begun = np.asarray(start, dtype=np.float64)
     if begun.shape[-1:] not in ((2,), (3,)) or begun.shape[:-1] not in ((), (len(rows),)):
         raise ParameterError(
-            f"start of shape {begun.shape}: give Z_k, Z_(k+1) and perhaps Z_(k+2), for all paths or "
-            "for each."
+            f"start of shape {begun.shape}: give Z_k, Z_(k+1) and perhaps Z_(k+2), for "
+            "all paths or for each."
         )
     starts = np.zeros((len(rows), 3))
     starts[:, : begun.shape[-1]] = begun
@@ -160,6 +161,51 @@ def driven(
     rng = np.random.default_rng(seed)
     _drive(rng, kind, one, other, back, starts, times, rows, step, found)
     return found[0] if noise.ndim == 1 else found
+
+
+def three_limits(alpha: float, c: float = 1.0) -> dict[str, Overflow]:
+    """Return the limits of the three regimes that have the same slope, and so the same barrier.
+
+    Parameters
+    ----------
+    alpha : float
+        Slope of the overflow at the centre, positive.
+    c : float
+        d / sqrt(n) of the exponential regime; the barrier is -log(alpha) / c.
+
+    Returns
+    -------
+    dict of str to overflow
+        "linear", "exponential" and "reflected".
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_pathwise import three_limits
+    >>> three_limits(1.0)["reflected"]
+    Reflected(barrier=0.0)
+    """
+    soft = exponential(alpha, c)
+    hard = Reflected(soft.barrier + 0.0)
+    return {"linear": Linear(alpha), "exponential": soft, "reflected": hard}
+
+
+def moments_at(overflow: Overflow, time: float, k: int = 2) -> tuple[float, float, float]:
+    """Return E Z_k^2, E Z_k Z_{k+1} and E Z_{k+1}^2 at a time, from a start at 0.
+
+    Linear: exact. Otherwise from 100 000 simulated paths, with a relative error of 1 %.
+
+    Examples
+    --------
+    >>> from supermarket.theory.growing_diffusions import Linear
+    >>> from supermarket.theory.growing_pathwise import moments_at
+    >>> [round(value, 3) for value in moments_at(Linear(1.0), 1.0)]
+    [1.055, 0.377, 0.19]
+    """
+    if isinstance(overflow, Linear):
+        covariance = linear_covariance(overflow.alpha, k, time)
+        return float(covariance[0, 0]), float(covariance[0, 1]), float(covariance[1, 1])
+    x, y = paths(overflow, [time], seed=1, replicas=100_000, k=k, step=0.01)[:, 0].T
+    return float(np.mean(x * x)), float(np.mean(x * y)), float(np.mean(y * y))
 
 
 _LINEAR, _EXPONENTIAL, _REFLECTED = 0, 1, 2
@@ -183,10 +229,23 @@ def _increasing(times: ArrayLike) -> Floats:
     return times
 
 
-@njit(nogil=True)
-def _drive(rng, kind, one, other, back, starts, times, rows, step, found):
+@kernel(nogil=True)
+def _drive(
+    rng: np.random.Generator,
+    kind: int,
+    one: float,
+    other: float,
+    back: float,
+    starts: Floats,
+    times: Floats,
+    rows: Floats,
+    step: float,
+    found: Floats,
+) -> None:
     """Step between the times along a bridge; x = Z_k, y = Z_{k+1}, z = Z_{k+2}."""
-    effective = other + (2.0 * math.log(one) - 0.5772156649015329) / one if kind == 1 else 0.0
+    effective = (
+        other + (2.0 * math.log(one) - 0.5772156649015329) / one if kind == _EXPONENTIAL else 0.0
+    )
     for row in range(len(rows)):
         x, y, z = starts[row]
         found[row, 0, 0], found[row, 0, 1] = x, y
@@ -194,7 +253,7 @@ def _drive(rng, kind, one, other, back, starts, times, rows, step, found):
             left, rest = times[j] - times[j - 1], rows[row, j] - rows[row, j - 1]
             while left > 0.0:
                 h = min(step, left)
-                if kind == 1:
+                if kind == _EXPONENTIAL:
                     distance = max(effective - x, 1.0 / one)
                     h = min(h, 0.1 * distance * distance)
                 if left - h < 1e-3 * h:
@@ -204,7 +263,7 @@ def _drive(rng, kind, one, other, back, starts, times, rows, step, found):
                     kick += math.sqrt(2.0 * h * (left - h) / left) * rng.standard_normal()
                 rest -= kick
                 left = left - h if h < left else 0.0
-                if kind == 2:
+                if kind == _REFLECTED:
                     x, y = _reflect(rng, x, y, z, one, back, h, kick)
                 else:
                     x, y = _overflow(kind, one, other, x, y, h / 2)
@@ -214,8 +273,8 @@ def _drive(rng, kind, one, other, back, starts, times, rows, step, found):
             found[row, j, 0], found[row, j, 1] = x, y
 
 
-@njit(nogil=True)
-def _free(x, y, z, back, h, kick):
+@kernel(nogil=True)
+def _free(x: float, y: float, z: float, back: float, h: float, kick: float) -> tuple[float, float]:
     """Solve x' = y - back x + noise, y' = z - y, z' = -z over a time h."""
     fall = math.exp(-h)
     if back == 1.0:
@@ -225,16 +284,28 @@ def _free(x, y, z, back, h, kick):
     return x, fall * (y + h * z)
 
 
-@njit(nogil=True)
-def _overflow(kind, one, other, x, y, h):
-    if kind == 0:
+@kernel(nogil=True)
+def _overflow(
+    kind: int, one: float, other: float, x: float, y: float, h: float
+) -> tuple[float, float]:
+    """Let level k overflow for a time h: x falls by what y gains."""
+    if kind == _LINEAR:
         moved = -math.expm1(-one * h) * x
         return x - moved, y + moved
     return overflowed(x, y, one, other, h)
 
 
-@njit(nogil=True)
-def _reflect(rng, x, y, z, barrier, back, h, kick):
+@kernel(nogil=True)
+def _reflect(
+    rng: np.random.Generator,
+    x: float,
+    y: float,
+    z: float,
+    barrier: float,
+    back: float,
+    h: float,
+    kick: float,
+) -> tuple[float, float]:
     """Step freely, then push by what the maximum of the path in between was above the barrier."""
     free, later = _free(x, y, z, back, h, kick)
     rise, half = free - x, math.exp(-h / 2)
