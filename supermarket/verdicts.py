@@ -104,7 +104,7 @@ def judge(
             "or `Computed` for one that was computed."
         )
     against: list[float] = []
-    if entry.against is not None and not control:
+    if entry.against is not None and relation == "equal" and not control:
         against = entry.against.values(predicted, parameters)
     if relation == "equal" and not against and not control:
         raise ParameterError(

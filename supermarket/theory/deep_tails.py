@@ -16,6 +16,7 @@ import numpy as np
 from supermarket.compiled import kernel
 from supermarket.service import Lomax
 from supermarket.theory.level_equation import climber, first_levels
+from supermarket.theory.mixture_form import _accept
 from supermarket.validation import ParameterError, arrival_rate, integer, real
 
 DEEPEST = 1e12  # size of -log P_k: its rounding is then still far below one step of the nodes
@@ -150,15 +151,6 @@ def _serve(state: tuple, log_rate: float, log_start: float) -> float:
             ends = (log_share[j + 1 + _EDGE] + trial[j + 1 + _EDGE] - after) / _EDGE
             total += _between(here - top, after - top, begins, ends, missing[j])
     return top + np.log(total)
-
-
-@kernel
-def _accept(state: tuple, log_rate: float) -> bool:
-    """Make the last trial the inflow of the next level."""
-    log_inflow, trial = state[:2]
-    for j in range(trial.size):
-        log_inflow[j] = log_rate + trial[j]
-    return True
 
 
 @kernel
