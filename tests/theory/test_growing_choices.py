@@ -149,8 +149,8 @@ def test_a_wrong_argument_is_refused(call, words):
 def test_levels_that_overflow_lag_behind_by_one_over_d():
     """Against the mean-field equation with d choices, from empty queues at a rate of 1.5.
 
-    Without noise d times the distance is 2.05 at d = 30 and 2.10 at 100, towards 2; were it log d / d
-    it would be 3.4 and 4.6.
+    Without noise d times the distance is 2.05 at d = 30 and 2.10 at 100, towards 2; were it
+    log d / d it would be 3.4 and 4.6.
     """
     lam, times = 1.5, np.linspace(0, 4, 81)
     limit = fluid_limit(lam, times).values
