@@ -14,7 +14,7 @@ _NEXT = {
 }
 
 
-def neighbours(regime: str, alpha: float, c: float = 1.0) -> list[Overflow]:
+def _neighbours(regime: str, alpha: float, c: float = 1.0) -> list[Overflow]:
     """Return the limits of the regimes next to this one, at d / sqrt(n) = c of order 1."""
     three = three_limits(math.exp(-alpha) if regime == "reflected" else alpha, c)
     return [three[name] for name in _NEXT[regime]]
@@ -23,7 +23,7 @@ def neighbours(regime: str, alpha: float, c: float = 1.0) -> list[Overflow]:
 def stationary(regime: str, quantity: str, alpha: float, c: float = 1.0) -> list[float]:
     """Return a stationary moment, k = 1, in the neighbouring regimes."""
     place = ("E Z1", "E Z2", "Var Z1", "Cov(Z1, Z2)", "Var Z2").index(quantity)
-    return [_moments(law)[place] for law in neighbours(regime, alpha, c)]
+    return [_moments(law)[place] for law in _neighbours(regime, alpha, c)]
 
 
 @cache
@@ -36,7 +36,7 @@ def after_a_time(
 ) -> list[float]:
     """Return a second moment of (Z_2, Z_3) about 0 at a time, k = 2, in neighbouring regimes."""
     place = ("E Z2^2", "E Z2 Z3", "E Z3^2").index(quantity)
-    return [_at(law, time)[place] for law in neighbours(regime, alpha, c)]
+    return [_at(law, time)[place] for law in _neighbours(regime, alpha, c)]
 
 
 @cache
