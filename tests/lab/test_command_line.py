@@ -295,6 +295,14 @@ def test_a_book_is_held_to_its_findings(notebooks, tmp_path, changes, entries, s
         assert "[known: It is small.]" in done.stdout
 
 
+def test_the_default_book_is_held_to_its_findings_even_if_none_are_listed(notebooks, tmp_path):
+    """Else it would be enough to lose the file, for a claim to turn blunt unseen."""
+    out = book(written(tmp_path / "build", {}, BLUNT | {"claim": "wide"}))
+    done = called("check", out, "--failed")
+    assert done.exit_code == 1
+    assert "some: wide: too blunt, and findings.yml does not list it" in done.stdout
+
+
 def test_a_profile_without_findings_is_checked_as_any_folder(notebooks, tmp_path):
     known(notebooks, ENTRY)
     assert called("check", book(written(tmp_path / "a", BLUNT), "smoke")).exit_code == 0
