@@ -16,10 +16,13 @@ from supermarket import ParameterError, fixed_point, k_lambda_d, relaxation_time
 from supermarket.theory.drifts import (
     drift,
     drift_matrix,
+    drift_slopes,
     fit_drift,
     modes,
     stationary_covariance,
 )
+from supermarket.theory.near_saturation import fixed_point_shorter
+from supermarket.theory.slow_mode import modes_at_fixed_point
 
 Z = 5.5
 
@@ -270,3 +273,22 @@ def test_fit_refuses():
     for wrong in ((t[:5], q[:5]), (t, q[:10]), (t, q, q[:10]), (t[::-1], q), (t, 0 * q)):
         with pytest.raises(ParameterError):
             fit_drift(*wrong)
+
+
+def test_slopes_of_the_exact_drift_are_the_eigenvalues_where_it_is_linear():
+    """States within 1e-4 of the fixed point: the functions of that point, not those of A_k."""
+    lam, d, k, n = 1 - 2.5e-5, 100, 3, 10**15
+    shorter = n * fixed_point_shorter(lam, d, k)
+    moves = 1 + 1e-4 * np.random.default_rng(1).uniform(-1, 1, (50, k))
+    counts = np.zeros((50, k + 2), dtype=np.int64)
+    counts[:, 0] = n
+    counts[:, 1 : k + 1] = n - np.rint(shorter[1:] * moves)
+    here = modes_at_fixed_point(lam, d, k)
+    slopes = drift_slopes(counts, here, d, lam)
+    assert np.diag(slopes) == pytest.approx(-here.rates, rel=2e-3)
+    assert np.diag(slopes, 1)[: k - 1] == pytest.approx(1, rel=2e-3)
+    assert np.abs(np.tril(slopes, -1)).max() < 2e-3 * lam * d
+    assert np.all(slopes[:, k] == 0)  # no queue was longer than k
+    assert abs(-slopes[0, 0] / modes(lam, d, k).rates[0] - 1) > 0.05
+    with pytest.raises(ParameterError, match="need at least 6 states"):
+        drift_slopes(counts[:4], here, d, lam)
