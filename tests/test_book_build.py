@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
+from supermarket.lab.checks import check
 from supermarket.statements import statements
+from supermarket.validation import ParameterError
 from tools import check_notebooks
 from tools.check_pages import check_pages
 
@@ -55,6 +57,20 @@ def write_notebook(file, *code, title="An experiment"):
     file.write_text(json.dumps(content | {"nbformat_minor": 5}))
 
 
+def write_ledger(project, **changes):
+    """Write the entry that both notebooks judge, and one that none does."""
+    entry = {
+        "paper": "P2000",
+        "name": "N",
+        "standing": "printed",
+        "statement": "S",
+        "pages": ["one"],
+    }
+    entries = [entry | changes | {"id": "bl-fixed-point"}, entry | {"id": "another"}]
+    ledger = {"papers": {"P2000": "Paper"}, "statements": entries}
+    (project / "supermarket" / "statements.yml").write_text(json.dumps(ledger))  # JSON is YAML
+
+
 def make(project, *arguments, html=False):
     """Run the build as `make book` does; return its status, what it executed, and what it said."""
     command = [sys.executable, "-m", "tools.book", "--root", str(project), *arguments]
@@ -85,6 +101,7 @@ def built(tmp_path_factory):
     theory.mkdir(parents=True)
     (project / "notebooks").mkdir()
     (project / "notebooks" / "profiles.yml").write_text("book: {}\nsmoke: {two: {n: 2}}\n")
+    write_ledger(project)
     for name in ("__init__", "../__init__", "one", "two", "unused"):
         (theory / f"{name}.py").write_text("")
     for name in ("one", "two"):
@@ -151,6 +168,23 @@ def test_an_edit_of_a_notebook_reruns_it(project):
 
 
 @pytest.mark.book
+@pytest.mark.parametrize(
+    ("changes", "reruns"),
+    [
+        ({"against": {"what": "another", "scale": 0.1, "why": "so"}}, {"one", "two"}),
+        ({"standing": "derived"}, {"one", "two"}),
+        ({"statement": "In other words", "pages": ["one", "two"]}, set()),
+    ],
+)
+def test_an_edit_of_the_ledger_reruns_what_is_judged_by_it(project, changes, reruns):
+    """What a verdict is told from is not in the notebook: an edit of it must not leave old ones."""
+    write_ledger(project, **changes)
+    status, executed, said = make(project)
+    assert (status, executed) == (0, reruns), said
+    assert make(project)[1] == set()
+
+
+@pytest.mark.book
 def test_profiles_have_results_of_their_own(project):
     assert make(project, "--profile", "smoke")[1] == {"one", "two"}
     published = project / "build/verdicts/two.json"
@@ -196,6 +230,35 @@ def test_a_failed_notebook_stops_the_book(project):
     assert not list(project.glob("build/runs/book/one*"))
     # The other one was finished and kept; the failed one is tried again.
     assert make(project)[:2] == (1, {"one"})
+
+
+@pytest.mark.book
+def test_after_a_failed_build_no_verdict_of_before_counts_and_the_notebook_is_kept(project):
+    build = project / "build"
+    assert check(build)["profile"] == "book"
+    assert check(build)["outcomes"]["holds"] == 2
+    whole = WORK.format(name="one")
+    write_notebook(project / "notebooks/one.ipynb", whole + "1 / 0\n")
+    assert make(project)[0] == 1
+    with pytest.raises(ParameterError, match=r"build holds no verdicts .* once `make book` has"):
+        check(build)
+    assert not (build / "provenance").exists()
+    failed = json.loads((build / "failed/one.ipynb").read_text())
+    outputs = [output for cell in failed["cells"] for output in cell.get("outputs", [])]
+    assert [output["ename"] for output in outputs if "ename" in output] == ["ZeroDivisionError"]
+    assert "n is 10" in json.dumps(outputs)
+    # Once it succeeds, all is as before.
+    write_notebook(project / "notebooks/one.ipynb", whole)
+    assert make(project)[:2] == (0, {"one"})
+    assert not (build / "failed").exists()
+    assert check(build)["profile"] == "book"
+    (build / "verdicts/one.json").write_text("[]")  # as by hand, after the build
+    with pytest.raises(ParameterError, match=r"one\.json is not as the book left it"):
+        check(build)
+    # A build that is refused before anything runs takes nothing away.
+    assert make(project)[0] == 0
+    assert make(project, "--profile", "bok")[0] == 1
+    assert check(build)["profile"] == "book"
 
 
 @pytest.mark.book
