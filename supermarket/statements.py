@@ -189,8 +189,6 @@ def statements() -> dict[str, Statement]:
 def _statements(own: str | None) -> dict[str, Statement]:
     ledger = _read(_FOLDER / "statements.yml")
     papers, entries = ledger["papers"], [*ledger["statements"]]
-    for fragment in sorted((_FOLDER / "statements.d").glob("*.yml")):
-        entries += _read(fragment) or []
     if own and (more := Path(own) / "statements.yml").is_file():
         added = _read(more)
         papers, entries = papers | (added.get("papers") or {}), entries + added["statements"]

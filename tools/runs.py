@@ -330,25 +330,16 @@ def _sources(root: Path) -> dict[str, str | None]:
 
 def _entries(root: Path) -> dict[str, str]:
     """Return a hash of what verdicts take from each entry of the ledger, by its id."""
-    package = root / "supermarket"
-    files = [package / "statements.yml", *sorted((package / "statements.d").glob("*.yml"))]
-    return _hashed(tuple(file.read_text(encoding="utf-8") for file in files if file.is_file()))
+    return _hashed((root / "supermarket" / "statements.yml").read_text(encoding="utf-8"))
 
 
 @cache
-def _hashed(ledgers: tuple[str, ...]) -> dict[str, str]:
-    papers: dict[str, str] = {}
-    entries: list[dict[str, Any]] = []
-    for text in ledgers:
-        read = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)) or []
-        if isinstance(read, dict):
-            papers |= read.get("papers") or {}
-            read = read.get("statements") or []
-        entries += read
+def _hashed(text: str) -> dict[str, str]:
+    ledger = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     hashes = {}
-    for entry in entries:
+    for entry in ledger["statements"]:
         judged = {key: value for key, value in entry.items() if key not in PROSE}
-        text = json.dumps([judged, papers.get(entry["paper"])], sort_keys=True, default=str)
+        text = json.dumps([judged, ledger["papers"][entry["paper"]]], sort_keys=True, default=str)
         hashes[entry["id"]] = sha256(text.encode()).hexdigest()
     return hashes
 
