@@ -289,7 +289,7 @@ def _row(
         f'<tr {place} class="{css}"><td class="outcome">{words}</td>'
         f'<td class="claim">{claim}{small}</td>'
         f'<td class="predicted" data-label="predicted">{predicted}</td>'
-        f'<td class="measured" data-label="measured">{numeral_html(shown.both)}</td>'
+        f'<td class="measured" data-label="measured">{_breakable(numeral_html(shown.both))}</td>'
         f'<td class="strip">{strip(verdict)}</td></tr>'
     )
 
@@ -346,6 +346,11 @@ def finding(page: str, address: str) -> str:
     'finding-log_log-claim-mean-d-2'
     """
     return f"finding-{page}-{address}"
+
+
+def _breakable(number: str) -> str:
+    """Let a line of a narrow column end before the half-width, or before the power of ten."""
+    return number.replace("\xa0±", " ±").replace(")\xa0×", ") ×")
 
 
 def strip(verdict: Verdict) -> str:

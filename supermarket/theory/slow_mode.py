@@ -18,8 +18,10 @@ def modes_at_fixed_point(lam: float, d: int, k: int) -> Modes:
 
     .. math::
         \frac{d}{dt} (w_i - \bar w_i) = a_{i-1} (w_{i-1} - \bar w_{i-1})
-        - (1 + a_i) (w_i - \bar w_i) + (w_{i+1} - \bar w_{i+1}), \qquad
-        a_i = \lambda d\, \pi(i)^{d-1} \ (i < k), \quad a_k = 0 .
+        - (1 + a_i) (w_i - \bar w_i) + (w_{i+1} - \bar w_{i+1}),
+
+    .. math::
+        a_i = \lambda d\, \pi(i)^{d-1} \ (i < k), \qquad a_k = 0 .
 
     Their product is the determinant, which is 1 whatever the a_i are: so only one rate is small.
 
