@@ -187,6 +187,8 @@ def count(verdicts: Sequence[Verdict]) -> str:
     >>> count([held, held | {"outcome": "too blunt"}])
     '2 claims: 1 holds and 1 is too blunt.'
     """
+    if not verdicts:
+        return "No claim could be judged at these parameters."
     found = Counter(outcome(verdict) for verdict in verdicts)
     order = {word: i for i, word in enumerate(OUTCOMES)}
     parts = []

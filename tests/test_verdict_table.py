@@ -255,3 +255,8 @@ def test_as_text_for_a_terminal():
     assert shown.splitlines()[0] == "1 claim: 1 does not hold."
     assert "does not hold share       = 3 1.995 ± 0.045 Someone & Other, Theorem 1" in shown
     assert shown.endswith("\nMade by hand.")
+
+
+def test_a_page_that_could_judge_nothing_says_so():
+    empty = VerdictTable([], "page", "made by")
+    assert "No claim could be judged at these parameters." in repr(empty)
