@@ -112,7 +112,6 @@ def test_a_page_suggests_only_parameters_that_it_has(name):
     cells = json.loads(notebook(name).read_text(encoding="utf-8"))["cells"]
     text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
     _, _, tries = text.partition("## What to try next")
-    assert tries, "a page ends with what to try next"
     named = set(re.findall(r"`(\w+)`(?: = |=)", tries))
     assert named <= set(parameters_of(name)), named
     assert any(given["page"] == name for given in TRIES) or not named
