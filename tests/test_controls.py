@@ -5,6 +5,8 @@ from supermarket.controls import controlled_interval
 from supermarket.statistics import mean_interval
 from supermarket.validation import ParameterError
 
+pytestmark = pytest.mark.book  # statistics of long runs: once is enough
+
 
 def noisy(rng, m=32):
     control, other, rest = rng.normal(size=(3, m))

@@ -8,6 +8,8 @@ import pytest
 from supermarket import ParameterError, fixed_point, max_queue_hypothesis, simulate
 from supermarket.maximum import outside_interval
 
+pytestmark = pytest.mark.book  # statistics of long runs: once is enough
+
 
 def test_queues_reach_a_length_as_often_as_the_level_below_says():
     """E s_(k+1) = lam n E u_k**d, on which the bound rests; 5 standard errors: 1 in 10**6."""

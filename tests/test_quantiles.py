@@ -9,6 +9,8 @@ from scipy.stats import expon
 from supermarket import ParameterError
 from supermarket.quantiles import quantile_interval
 
+pytestmark = pytest.mark.book  # statistics of long runs: once is enough
+
 
 @pytest.mark.parametrize("level", [0.1, 0.5, 0.97])
 def test_coverage(level):

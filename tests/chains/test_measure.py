@@ -10,6 +10,8 @@ from supermarket.chains.measure import MaxQueueRange
 from supermarket.chains.memory import simulate_memory
 from supermarket.theory.small_chain import small_chain
 
+pytestmark = pytest.mark.book  # statistics of long runs: once is enough
+
 
 @pytest.mark.parametrize("d", [1, 2])
 def test_a_run_of_a_few_relaxation_times_has_no_interval_though_nobody_asked(d):
