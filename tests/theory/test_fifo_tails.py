@@ -129,7 +129,8 @@ def test_the_cavity_has_the_power_law(beta, d, lam):
     log_tail = cavity(Lomax(beta), d, lam, levels).log_tail
     found = power_law_limit(log_tail, d)
     assert found.low <= power_law_exponent(beta, d) <= found.high
-    assert found.high - found.low < (0.006 if JIT else 0.05) * (1 + power_law_exponent(beta, d))
+    # An eighth of the levels, without the JIT, know the limit a good deal less well.
+    assert found.high - found.low < (0.006 if JIT else 0.1) * (1 + power_law_exponent(beta, d))
     # the slope itself comes at least twice as near when k grows eightfold
     _, exponents = local_exponents(log_tail)
     assert (
