@@ -150,3 +150,12 @@ def test_a_path_of_no_numbers_is_refused():
         reflect([], 1.0)
     with pytest.raises(ParameterError, match="numbers"):
         reflect([math.nan], 1.0)
+
+
+def test_the_last_time_may_be_that_of_a_release():
+    """There the event of the release found itself again and again in what was left of the time."""
+    times = [0.999, 1.000000000033335]
+    near = queues(0.7, [1.0, 0.6], times).values[-1]
+    beyond = queues(0.7, [1.0, 0.6], [0.999, 1.001]).values[-1]
+    assert near[0] == pytest.approx(1.0, abs=1e-6)
+    assert np.abs(near - beyond).max() < 2e-3
