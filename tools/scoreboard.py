@@ -273,7 +273,7 @@ def draw(found: Sequence[Claim], file: Path) -> None:
             ax.plot([], [], linestyle="", label=label, **style)
         ax.set(
             xlim=(-EDGE, EDGE), ylim=(-len(pages) + 0.3, 0.7),
-            xlabel="(measured − predicted) / half-width of the interval",
+            xlabel="(measured − predicted) / half-width",
         )  # fmt: skip
         ax.set_yticks(list(rows.values()), [title for _, title in pages], fontsize=9)
         ax.set_xticks(range(-int(EDGE), int(EDGE) + 1))
