@@ -16,14 +16,14 @@ IN_VENV := $(VENV)/bin/python
 INSTALLED := $(VENV)/installed
 
 help: ## Print this list
-	@echo "make <target> [PROFILE=smoke|book|full] [JOBS=2] [PORT=8000] [PYTHON=python3]"
+	@echo "make <target> [PROFILE=smoke|book|full] [JOBS=2] [AGAIN=1] [PORT=8000] [PYTHON=python3]"
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
 	  while IFS='|' read -r name text; do printf '  %-14s%s\n' "$$name" "$$text"; done
 
 install: $(INSTALLED) ## Make the environment in .venv, at the versions of requirements.txt
 
-book: $(INSTALLED) ## Execute the notebooks that changed and build the pages, in build/html
-	@$(IN_VENV) -m tools.book --profile "$(PROFILE)" --jobs "$(JOBS)"
+book: $(INSTALLED) ## Execute the notebooks that changed (AGAIN=1: all) and build the pages, in build/html
+	@$(IN_VENV) -m tools.book --profile "$(PROFILE)" --jobs "$(JOBS)" $(if $(AGAIN),--again)
 
 check: book ## Hold the verdicts of the book to what is known not to hold (notebooks/findings.yml)
 	@$(IN_VENV) -m supermarket check build --failed

@@ -29,9 +29,10 @@ from numba import njit, types
 from numba.core import config
 from numba.core.caching import Cache, CompileResultCacheImpl, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
-from platformdirs import user_cache_path
 
-KEPT = 30.0  # days
+from supermarket.cache import KEPT
+from supermarket.cache import root as cache_root
+
 _PACKAGE = __name__.partition(".")[0]
 # How an object is told apart from others of its kind, whatever the process.
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), np.generic)
@@ -69,15 +70,11 @@ def folder() -> Path | None:
 
     It differs by the versions of Python, Numba and NumPy, whose code is part of the machine code.
     """
-    named = os.environ.get("SUPERMARKET_CACHE")
-    if named == "off":
-        return None
-    try:
-        root = Path(named) if named else user_cache_path("supermarket", appauthor=False)
-    except (OSError, RuntimeError):  # no home
+    above = cache_root()
+    if above is None:
         return None
     python = ".".join(map(str, sys.version_info[:2]))
-    return root / f"kernels-python{python}-numba{numba.__version__}-numpy{np.__version__}"
+    return above / f"kernels-python{python}-numba{numba.__version__}-numpy{np.__version__}"
 
 
 class _Impl(CompileResultCacheImpl):

@@ -28,6 +28,7 @@ from supermarket.verdicts import judge
 
 # How the work is spread, not what comes out: kept out of the verdict data.
 _SETTINGS = ("threads",)
+_NOT_LIBRARIES = {"supermarket", "__main__", *sys.stdlib_module_names, *sys.builtin_module_names}
 _LIBRARIES = ("numpy", "numba", "scipy", "pandas", "matplotlib")
 
 
@@ -117,6 +118,7 @@ class Experiment:
             "python": platform.python_version(),
             **{library: version(library) for library in _LIBRARIES},
             "modules": sorted(name for name in sys.modules if name.split(".")[0] == "supermarket"),
+            "libraries": sorted({name.split(".")[0] for name in sys.modules} - _NOT_LIBRARIES),
             "seconds": round(time.perf_counter() - self.started, 1),
         }
         _write(build / "verdicts" / f"{self.name}.json", self.verdicts)

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from bs4 import BeautifulSoup
 from supermarket.lab.checks import check
 from supermarket.statements import statements
 from supermarket.validation import ParameterError
-from tools import check_notebooks
+from tools import check_notebooks, kept
 from tools.check_pages import check_pages
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -29,7 +30,8 @@ verdict = dict(claim="c", statement="bl-fixed-point", kind="paper", relation="eq
 verdict |= dict(hypotheses=[], predicted=1, measured=1, low=0, high=2, confidence=0.9)
 verdict |= dict(effective=None, outcome="holds", parameters=dict(n=n), source="s", refused="")
 loaded = sorted(name for name in sys.modules if name.split(".")[0] == "supermarket")
-results = dict(verdicts=[verdict], provenance=dict(modules=loaded))
+provenance = dict(modules=loaded, libraries=["IPython"])
+results = dict(verdicts=[verdict], provenance=provenance)
 for kind, data in results.items():
     file = Path(os.environ["SUPERMARKET_BUILD"], kind, "{name}.json")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -71,11 +73,12 @@ def write_ledger(project, **changes):
     (project / "supermarket" / "statements.yml").write_text(json.dumps(ledger))  # JSON is YAML
 
 
-def make(project, *arguments, html=False):
+def make(project, *arguments, html=False, cache="off"):
     """Run the build as `make book` does; return its status, what it executed, and what it said."""
     command = [sys.executable, "-m", "tools.book", "--root", str(project), *arguments]
     done = subprocess.run(
         command + ([] if html else ["--no-html"]),
+        env=os.environ | {"SUPERMARKET_CACHE": str(cache)},
         cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
     executed = {
@@ -102,8 +105,9 @@ def built(tmp_path_factory):
     (project / "notebooks").mkdir()
     (project / "notebooks" / "profiles.yml").write_text("book: {}\nsmoke: {two: {n: 2}}\n")
     write_ledger(project)
-    for name in ("__init__", "../__init__", "one", "two", "unused"):
-        (theory / f"{name}.py").write_text("")
+    for name in ("__init__", "one", "two", "unused"):
+        (theory / f"{name}.py").write_text("def f():\n    return 1\n")
+    (project / "supermarket" / "__init__.py").write_text('_HOME = {"deque": "a", "n": "b"}\n')
     for name in ("one", "two"):
         write_notebook(project / "notebooks" / f"{name}.ipynb", WORK.format(name=name))
     status, executed, said = make(project)
@@ -147,9 +151,10 @@ def test_nothing_changed_executes_nothing_and_restores_the_verdicts(project):
         ("supermarket/theory/one.py", "x = 1\n", {"one"}),
         ("supermarket/theory/__init__.py", "x = 1\n", {"one", "two"}),
         ("supermarket/theory/unused.py", "x = 1\n", set()),
+        ("supermarket/theory/one.py", "\n\n# a comment\n", set()),
         ("notebooks/profiles.yml", "\n# a comment\n", set()),
         ("book/intro.md", "More.\n", set()),
-        ("requirements.txt", "scipy==1.17.1\n", {"one", "two"}),
+        ("requirements.txt", "scipy==1.17.1\n", set()),  # what is loaded is on record
         ("build/runs/book/two/two.ipynb", " ", {"two"}),
     ],
 )
@@ -161,10 +166,101 @@ def test_an_edit_reruns_what_depends_on_it(project, file, text, reruns):
 
 
 @pytest.mark.book
-def test_an_edit_of_a_notebook_reruns_it(project):
-    write_notebook(project / "notebooks/two.ipynb", WORK.format(name="two"), title="Another title")
+@pytest.mark.parametrize(
+    ("file", "old", "new", "reruns"),
+    [
+        ("supermarket/theory/one.py", "def f():", 'def f():\n    """Return 1."""', set()),
+        ("supermarket/theory/one.py", "return 1", "return (1)", set()),
+        ("supermarket/theory/one.py", "return 1", "return 2", {"one"}),
+        # Of what a package imports lazily, the names that the notebook has.
+        ("supermarket/__init__.py", '"a"', '"c"', set()),
+        ("supermarket/__init__.py", '"b"', '"c"', {"one", "two"}),
+        ("notebooks/two.ipynb", "An experiment", "Another title", set()),
+        ("notebooks/two.ipynb", "import json", "# a comment\\nimport json", set()),
+        ("notebooks/two.ipynb", 'n is\\"', 'n =\\"', {"two"}),
+        ("notebooks/two.ipynb", "number of servers", "how many servers", {"two"}),
+        ("build/runs/book/two/record.json", '"ipython": "', '"ipython": "0.', {"two"}),
+        ("build/runs/book/two/record.json", '"ipython": "', '"ipithon": "', {"two"}),
+    ],
+)
+def test_only_what_is_computed_counts(project, file, old, new, reruns):
+    """Prose, comments, docstrings and layout repeat nothing; what could change a number does."""
+    text = (project / file).read_text()
+    assert text.count(old) == 1
+    (project / file).write_text(text.replace(old, new))
     status, executed, said = make(project)
-    assert (status, executed) == (0, {"two"}), said
+    assert (status, executed) == (0, reruns), said
+    assert make(project)[1] == set()
+
+
+@pytest.mark.book
+def test_a_page_has_the_prose_of_today_and_the_results_of_its_run(project):
+    assert make(project, "--profile", "smoke", html=True)[0] == 0  # with a parameter put in
+    file = project / "notebooks/two.ipynb"
+    file.write_text(file.read_text().replace("An experiment", "Of today"))
+    status, executed, said = make(project, "--profile", "smoke", html=True)
+    assert (status, executed) == (0, set()), said
+    page = (project / "build/html/notebooks/two.html").read_text()
+    assert "<h1>Of today<" in page
+    assert "n is 2" in page
+    taken = (project / "build/html/_sources/notebooks/two.ipynb").read_text()
+    assert "injected-parameters" in taken
+
+
+@pytest.mark.book
+def test_a_fresh_checkout_takes_what_was_kept(project, tmp_path):
+    kept = tmp_path / "kept"
+    assert make(project, "--again", cache=kept)[1] == {"one", "two"}
+    verdicts = (project / "build/verdicts/one.json").read_text()
+
+    def fresh():
+        shutil.rmtree(project / "build")
+
+    fresh()
+    status, executed, said = make(project, cache=kept)
+    assert (status, executed) == (0, set()), said
+    assert "Kept from earlier builds: one, two" in said
+    assert (project / "build/verdicts/one.json").read_text() == verdicts
+    # What would give something else is not taken, nor what was damaged since.
+    fresh()
+    add(project / "supermarket/theory/one.py", "x = 1\n")
+    assert make(project, cache=kept)[1] == {"one"}
+    fresh()
+    for file in kept.glob("runs/book/two/*/two.ipynb"):
+        add(file, " ")
+    assert make(project, cache=kept)[1] == {"two"}
+    # Both versions of `one` are there, for branches that take turns.
+    fresh()
+    (project / "supermarket/theory/one.py").write_text("def f():\n    return 1\n")
+    assert make(project, cache=kept)[1] == set()
+    # A profile has its own; whoever wants everything executed again says so.
+    assert make(project, "--profile", "smoke", cache=kept)[1] == {"one", "two"}
+    assert make(project, "--again", cache=kept)[1] == {"one", "two"}
+    fresh()
+    assert make(project, cache="off")[1] == {"one", "two"}
+
+
+@pytest.mark.book
+def test_without_room_to_keep_a_run_the_book_is_made_all_the_same(project, tmp_path):
+    (tmp_path / "file").write_text("where the folder should be")
+    status, executed, said = make(project, "--again", cache=tmp_path / "file")
+    assert (status, executed) == (0, {"one", "two"}), said
+
+
+def test_few_runs_are_kept_and_none_for_long(tmp_path, monkeypatch):
+    monkeypatch.setenv("SUPERMARKET_CACHE", str(tmp_path / "kept"))
+    run = tmp_path / "build" / "book" / "one"
+    run.mkdir(parents=True)
+    for number in range(kept.MOST + 3):
+        (run / "record.json").write_text(str(number))
+        kept.keep(run)
+    found = list(kept.candidates(run))
+    assert len(found) == kept.MOST
+    newest = found[0]
+    os.utime(newest, (0, 0))  # 1970
+    (run / "record.json").write_text("one more")
+    kept.keep(run)
+    assert newest not in list(kept.candidates(run))
 
 
 @pytest.mark.book
@@ -272,6 +368,7 @@ def test_after_a_failed_build_no_verdict_of_before_counts_and_the_notebook_is_ke
         ("n", "one.ipynb left no verdicts/one.json"),
         (WORK.format(name="one").replace("claim=", "calim="), "left no verdicts/one.json"),
         (WORK.format(name="one").replace("modules=", "m="), "left no provenance/one.json"),
+        (WORK.format(name="one").replace("libraries=", "m="), "and the libraries it loaded"),
     ],
 )
 def test_a_run_without_what_it_owes_fails_in_one_sentence(project, code, said):

@@ -18,7 +18,7 @@ TOOLS = Path(__file__).parent
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def build(root: Path, profile: str, jobs: int, *, html: bool = True) -> None:
+def build(root: Path, profile: str, jobs: int, *, html: bool = True, again: bool = False) -> None:
     """Bring the executed notebooks of a profile, then the pages, up to date.
 
     Once a notebook has to run or a page to be built, the pages of before are removed, and
@@ -36,6 +36,8 @@ def build(root: Path, profile: str, jobs: int, *, html: bool = True) -> None:
         How many notebooks to execute at a time.
     html : bool
         Whether to build the pages too.
+    again : bool
+        Whether to execute every notebook, whatever is there or kept.
 
     Raises
     ------
@@ -46,7 +48,10 @@ def build(root: Path, profile: str, jobs: int, *, html: bool = True) -> None:
         raise BuildError("The committed notebooks must hold no results.")
     listed = pages.listed(root)
     plan = runs.plan(root, profile, [page for page in listed if page.suffix == ".ipynb"])
-    stale = [run for run in plan if not runs.is_current(run, root)]
+    stale = plan if again else [run for run in plan if not runs.is_current(run, root)]
+    if not again and (fetched := [run for run in stale if runs.fetch(run, root)]):
+        stale = [run for run in stale if run not in fetched]
+        _say(f"Kept from earlier builds: {', '.join(run.name for run in fetched)}")
     target, stamp = root / "build" / "html", root / "build" / "html.sha256"
     if stale or not (target / "index.html").is_file() or _read(stamp) != _state(root, plan):
         shutil.rmtree(target, ignore_errors=True)
@@ -99,6 +104,7 @@ def _state(root: Path, plan: list[runs.Run]) -> str:
     files += sorted((root / "supermarket").rglob("*.yml"))  # the boxes and the page of the ledger
     files += sorted((root / "supermarket").rglob("*.css"))
     files += [root / "notebooks" / "findings.yml"]
+    files += [run.notebook for run in plan]  # their prose
     files += [file for run in plan for file in run.results().values()]
     state = [platform.python_version(), *((str(file), digest(file)) for file in files)]
     return sha256(json.dumps(state).encode()).hexdigest()
@@ -120,12 +126,19 @@ def main() -> int:
     parser.add_argument("--profile", default="book", help="parameters, from notebooks/profiles.yml")
     parser.add_argument("--jobs", type=int, default=2, help="notebooks to execute at a time")
     parser.add_argument("--no-html", action="store_true", help="execute the notebooks, no pages")
+    parser.add_argument("--again", action="store_true", help="execute every notebook anew")
     parser.add_argument("--root", type=Path, default=ROOT, help="the project (default: this one)")
     given = parser.parse_args()
     if given.jobs < 1:
         parser.error(f"--jobs {given.jobs}: at least 1 is needed")
     try:
-        build(given.root.resolve(), given.profile, given.jobs, html=not given.no_html)
+        build(
+            given.root.resolve(),
+            given.profile,
+            given.jobs,
+            html=not given.no_html,
+            again=given.again,
+        )
     except BuildError as error:
         print(ANSI.sub("", str(error)), file=sys.stderr)
         return 1

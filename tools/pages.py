@@ -79,7 +79,7 @@ def _fill(page: Path, place: str, text: str) -> None:
 
 
 def _stage_notebook(run: Run, target: Path, texts: "Boxes") -> None:
-    content = json.loads(run.results()["notebook"].read_text(encoding="utf-8"))
+    content = with_results(run)
     target.parent.mkdir(exist_ok=True)
     for cell in content["cells"]:
         if cell["cell_type"] == "markdown":
@@ -88,6 +88,25 @@ def _stage_notebook(run: Run, target: Path, texts: "Boxes") -> None:
     for kind in DATA:
         shutil.copyfile(run.results()[kind], target.with_suffix(f".{kind}.json"))
     target.write_text(json.dumps(_for_readers(content), indent=1), encoding="utf-8")
+
+
+def with_results(run: Run) -> dict[str, Any]:
+    """Return the committed notebook with the results of its run.
+
+    Prose may have changed since the run, and comments in the code: these are the committed ones.
+    """
+    executed = json.loads(run.results()["notebook"].read_text(encoding="utf-8"))
+    done = iter([cell for cell in executed["cells"] if cell["cell_type"] == "code"])
+    content = json.loads(run.notebook.read_text(encoding="utf-8"))
+    cells = []
+    for cell in content["cells"]:
+        cells.append(cell)
+        if cell["cell_type"] == "code":
+            result = next(done)
+            cell["outputs"], cell["execution_count"] = result["outputs"], result["execution_count"]
+            if run.parameters and "parameters" in cell["metadata"].get("tags", []):
+                cells.append(next(done))  # what papermill put in
+    return content | {"cells": cells}
 
 
 class Boxes:

@@ -6,15 +6,16 @@ A run is one notebook with the parameters of one profile. It leaves a folder
         <notebook>.ipynb              the notebook, executed
         verdicts/<notebook>.json      claims, predictions and measurements
         provenance/<notebook>.json    what made them, and the `supermarket` modules loaded
-        record.json                   hashes of what the results depend on, and of them
+        record.json                   what the results depend on (`tools.causes`), their hashes,
+                                      and the seconds they took
 
-and is repeated when anything in its record has changed. Contents count, not dates: a fresh checkout
-or a saved but unchanged file repeats nothing. A run that failed leaves
-build/failed/<notebook>.ipynb alone, until it succeeds.
+and is repeated when anything in its record has changed. Finished runs are kept in the user's cache
+folder too (`tools.kept`). A run that failed leaves build/failed/<notebook>.ipynb alone, until it
+succeeds.
 """
 
 import json
-import platform
+import os
 import shutil
 import time
 import traceback
@@ -22,8 +23,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cache
-from hashlib import sha256
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -33,11 +32,10 @@ import yaml
 from supermarket.lab import kernels
 from supermarket.validation import ParameterError
 from supermarket.verdicts import KEYS
-from tools import BuildError, digest
+from tools import BuildError, causes, digest, kept
 
 VERDICT_KEYS = frozenset(KEYS)
-# What no verdict and no table of verdicts takes from an entry of the ledger.
-PROSE = ("box", "hypotheses", "pages", "predicts", "statement", "unshown")
+NEEDED = frozenset(("modules", "libraries"))  # of what a run says of itself
 
 
 @dataclass(frozen=True)
@@ -121,21 +119,40 @@ def _profiles(file: Path) -> dict[str, dict[str, dict[str, Any]]]:
     return profiles
 
 
-def is_current(run: Run, root: Path) -> bool:
-    """Tell whether the results of `run` are there, untouched, and what it would give again."""
+def is_current(run: Run, root: Path, folder: Path | None = None) -> bool:
+    """Tell whether the results of `run` are there, untouched, and what it would give again.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    root : Path
+        The project.
+    folder : Path, optional
+        Where its results are, if not in the run's own folder.
+    """
+    folder = folder or run.folder
     try:
-        record = json.loads((run.folder / "record.json").read_text(encoding="utf-8"))
-        modules = {name: digest(_module_file(root, name)) for name in record["modules"]}
-        statements = {name: _entries(root).get(name) for name in record["statements"]}
-    except (OSError, ValueError, KeyError):
+        record = json.loads((folder / "record.json").read_text(encoding="utf-8"))
+        known = causes.entries(root)
+        return (
+            # Through JSON, so that what was written and what is compared went the same way.
+            record["before"] == _through_json(causes.beforehand(run.notebook, run.parameters))
+            and record["results"] == _digests(run.results(folder))
+            and record["statements"] == {name: known.get(name) for name in record["statements"]}
+            and causes.same_libraries(record["libraries"])
+            and causes.same_modules(record["modules"], root, causes.words(run.notebook))
+        )
+    except (OSError, ValueError, KeyError, TypeError):
         return False
-    expected = _causes(run, root) | {
-        "modules": modules,
-        "statements": statements,
-        "results": _digests(run.results()),
-    }
-    # Through JSON, so that what was written and what is compared went the same way.
-    return bool(record == json.loads(json.dumps(expected, default=str)))
+
+
+def fetch(run: Run, root: Path) -> bool:
+    """Take a run from the user's cache folder, if it is kept there, and tell whether it is."""
+    return any(
+        is_current(run, root, folder) and kept.fetch(folder, run.folder)
+        for folder in kept.candidates(run.folder)
+    )
 
 
 def check_parameters(run: Run) -> None:
@@ -179,8 +196,9 @@ def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) 
     """
     failed = []
     # Hashes from before the first cell: a file saved during the run must count as changed.
-    sources, entries = _sources(root), _entries(root)
-    causes = {run.name: _causes(run, root) for run in runs}
+    sources = causes.Sources(root)
+    before = {run.name: causes.beforehand(run.notebook, run.parameters) for run in runs}
+    spent = 0.0
     # Fresh interpreters rather than forks: forking a process that has threads is not safe.
     with ProcessPoolExecutor(min(jobs, len(runs)), mp_context=get_context("spawn")) as pool:
         start = time.monotonic()
@@ -189,18 +207,19 @@ def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) 
         for done, future in enumerate(as_completed(futures), 1):
             run = futures[future]
             try:
-                seconds, error = future.result()
+                cost, error = future.result()
             except BrokenExecutor:
-                seconds, error = 0.0, "The process that ran it was killed: out of memory?"
-            error = error or _keep(run, causes[run.name], sources, entries)
+                cost, error = Cost(0.0, 0.0), "The process that ran it was killed: out of memory?"
+            error = error or _keep(run, before[run.name], sources, cost)
+            spent += cost.cpu
             _keep_failed(run, root, bool(error))
             shutil.rmtree(_part(run), ignore_errors=True)
             if error:
                 failed.append(run)
-                say(f"[{done}/{len(runs)}] {run.name} FAILED after {seconds:.0f} s\n{error}")
+                say(f"[{done}/{len(runs)}] {run.name} FAILED after {cost}\n{error}")
             else:
-                say(f"[{done}/{len(runs)}] {run.name} took {seconds:.0f} s")
-        say(f"Executed in {time.monotonic() - start:.0f} s")
+                say(f"[{done}/{len(runs)}] {run.name} took {cost}")
+        say(f"Executed in {Cost(time.monotonic() - start, spent)}")
     return failed
 
 
@@ -234,8 +253,19 @@ def withdraw(root: Path) -> None:
         shutil.rmtree(root / "build" / kind, ignore_errors=True)
 
 
-def _execute(run: Run, root: Path) -> tuple[float, str | None]:
-    """Execute one notebook into its part folder; return the seconds taken and what went wrong."""
+@dataclass(frozen=True)
+class Cost:
+    """Seconds of a clock on the wall, and of all processors together."""
+
+    wall: float
+    cpu: float
+
+    def __str__(self) -> str:
+        return f"{self.wall:.0f} s ({self.cpu:.0f} CPU s)"
+
+
+def _execute(run: Run, root: Path) -> tuple[Cost, str | None]:
+    """Execute one notebook into its part folder; return what it cost and what went wrong."""
     from papermill.exceptions import PapermillExecutionError
 
     part = _part(run)
@@ -243,7 +273,7 @@ def _execute(run: Run, root: Path) -> tuple[float, str | None]:
     # What the last run left is out of date, and must not be there if this one fails.
     shutil.rmtree(run.folder, ignore_errors=True)
     part.mkdir(parents=True)
-    start = time.monotonic()
+    start, before = time.monotonic(), _cpu_seconds()
     error = None
     try:
         kernels.execute(run.notebook, part / run.notebook.name, run.parameters, part, cwd=root)
@@ -253,7 +283,12 @@ def _execute(run: Run, root: Path) -> tuple[float, str | None]:
         error = "\n".join(failure.traceback)
     except Exception:  # a dead kernel, a file that is no notebook: the other runs go on
         error = traceback.format_exc()
-    return time.monotonic() - start, error
+    return Cost(time.monotonic() - start, _cpu_seconds() - before), error
+
+
+def _cpu_seconds() -> float:
+    """Return the CPU seconds of this process and of those it started that have ended."""
+    return sum(os.times()[:4])
 
 
 def _keep_failed(run: Run, root: Path, failed: bool) -> None:
@@ -266,12 +301,7 @@ def _keep_failed(run: Run, root: Path, failed: bool) -> None:
         executed.replace(kept)
 
 
-def _keep(
-    run: Run,
-    causes: dict[str, Any],
-    sources: dict[str, str | None],
-    entries: dict[str, str],
-) -> str | None:
+def _keep(run: Run, before: dict[str, Any], sources: causes.Sources, cost: Cost) -> str | None:
     """Check a finished run, write its record, move it to its place; return what went wrong."""
     part = _part(run)
     results = run.results(part)
@@ -286,67 +316,30 @@ def _keep(
             f"keys {', '.join(sorted(VERDICT_KEYS))}."
         )
     provenance = _read(results["provenance"])
-    modules = provenance.get("modules") if isinstance(provenance, dict) else None
-    if not isinstance(modules, list):
+    if not (
+        isinstance(provenance, dict)
+        and all(isinstance(provenance.get(key), list) for key in NEEDED)
+    ):
         return (
             f"{run.notebook.name} left no provenance/{run.name}.json that lists the modules "
-            "it loaded."
+            "and the libraries it loaded."
         )
-    record = causes | {
-        "modules": {name: sources.get(name) for name in modules},
-        "statements": {v["statement"]: entries.get(v["statement"]) for v in verdicts},
+    record = {
+        "before": before,
+        "modules": sources.modules(provenance["modules"], causes.words(run.notebook)),
+        "libraries": causes.libraries(provenance["libraries"]),
+        "statements": {v["statement"]: sources.entries.get(v["statement"]) for v in verdicts},
         "results": _digests(results),
+        "seconds": {"wall": round(cost.wall, 1), "cpu": round(cost.cpu, 1)},
     }
     (part / "record.json").write_text(json.dumps(record, indent=1, default=str), encoding="utf-8")
     part.rename(run.folder)
+    kept.keep(run.folder)
     return None
 
 
-def _causes(run: Run, root: Path) -> dict[str, Any]:
-    """Return all that a result depends on and that is known before the run."""
-    return {
-        "source": _source(run.notebook),
-        "parameters": run.parameters,
-        "requirements": digest(root / "requirements.txt"),
-        "python": platform.python_version(),
-    }
-
-
-def _source(notebook: Path) -> str:
-    """Return the hash of what a person wrote in a notebook: no outputs, counts or kernel names."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    written = [[c["cell_type"], "".join(c["source"]), c.get("metadata", {})] for c in cells]
-    return sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
-
-
-def _sources(root: Path) -> dict[str, str | None]:
-    """Return the hash of each module of the package, by its dotted name."""
-    hashes = {}
-    for file in (root / "supermarket").rglob("*.py"):
-        parts = file.relative_to(root).with_suffix("").parts
-        hashes[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = digest(file)
-    return hashes
-
-
-def _entries(root: Path) -> dict[str, str]:
-    """Return a hash of what verdicts take from each entry of the ledger, by its id."""
-    return _hashed((root / "supermarket" / "statements.yml").read_text(encoding="utf-8"))
-
-
-@cache
-def _hashed(text: str) -> dict[str, str]:
-    ledger = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
-    hashes = {}
-    for entry in ledger["statements"]:
-        judged = {key: value for key, value in entry.items() if key not in PROSE}
-        text = json.dumps([judged, ledger["papers"][entry["paper"]]], sort_keys=True, default=str)
-        hashes[entry["id"]] = sha256(text.encode()).hexdigest()
-    return hashes
-
-
-def _module_file(root: Path, name: str) -> Path:
-    path = root.joinpath(*name.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+def _through_json(value: Any) -> Any:
+    return json.loads(json.dumps(value, default=str))
 
 
 def _digests(files: dict[str, Path]) -> dict[str, str | None]:
