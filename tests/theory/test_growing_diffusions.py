@@ -11,6 +11,7 @@ import pytest
 from oracles import JIT, counts_of, exact
 
 from supermarket import ParameterError
+from supermarket.theory import growing_stationary
 from supermarket.theory.growing_diffusions import (
     Exponential,
     Linear,
@@ -23,6 +24,7 @@ from supermarket.theory.growing_diffusions import (
     paths,
 )
 from supermarket.theory.growing_stationary import (
+    chain_moments,
     stationary_law,
     stationary_moments,
     waiting_share,
@@ -115,6 +117,26 @@ def test_the_lattice_keeps_the_identities_and_converges(overflow):
     assert abs(moments.variance_1 + moments.covariance - 1) < 1e-3
     coarse, fine = stationary_moments(overflow, 0.2), stationary_moments(overflow, 0.1)
     assert np.allclose(coarse, fine, atol=0.01)
+
+
+def test_all_that_overflows_arrives_where_hardly_anything_does():
+    """E of the overflow is E Z_2, also where Z_2 is mostly at its lowest, which is one row."""
+    c, barrier = overflow = Exponential(2.0, 0.4)
+    law = stationary_law(overflow, 0.1)
+    out = (np.exp(c * (law.x - barrier)) - math.exp(-c * barrier)) / c
+    # With half of it lost in the lowest row the two are 4e-4 apart.
+    assert abs(law.mass.sum(axis=1) @ out / law.moments.mean_2 - 1) < 1e-4
+
+
+def test_a_coarse_lattice_is_enough_for_a_smooth_barrier(monkeypatch):
+    """Where c is small `chain_moments` takes longer steps: halved, they give the same."""
+    for n, d in ((1000, 50), (10**4, 150)):
+        coarse = chain_moments(n, d, 0.97)
+        with monkeypatch.context() as patch:
+            patch.setattr(growing_stationary, "_SMOOTH", 0.0)
+            fine = chain_moments(n, d, 0.97)
+        assert np.allclose(coarse, fine, rtol=2e-4, atol=1e-5)
+        assert coarse != fine
 
 
 def test_as_many_jobs_wait_as_queues_have_two():
