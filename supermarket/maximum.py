@@ -10,22 +10,31 @@ seen at every moment, however small it is.
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from supermarket.chains.measure import Simulation
+from supermarket.controls import controlled_interval, over_batches
 from supermarket.statistics import Interval, batch_interval
 from supermarket.validation import ParameterError, integer
 
 
 def outside_interval(
-    run: Simulation, low: int, high: int, confidence: float = 0.95, *, among: int = 1
+    run: Simulation,
+    low: int,
+    high: int,
+    confidence: float = 0.95,
+    *,
+    among: int = 1,
+    controls: Sequence[ArrayLike] | None = None,
 ) -> Interval:
     """Return the interval of a bound on the share of time that the maximum is not in [low, high].
 
     The maximum exceeds `high` with at most the probability E s_{high+1} = lam n E u_high**d
     (Markov), and stays below `low` with at most Var(s_low) / (E s_low)**2 (Chebyshev). The sum is
-    averaged over the ends of the run's batches.
+    averaged over the ends of the run's batches, or over its recorded times if there are controls.
 
     Parameters
     ----------
@@ -35,6 +44,8 @@ def outside_interval(
         Maximum queue lengths, 1 <= low <= high.
     confidence, among
         As in `supermarket.statistics.mean_interval`.
+    controls : sequence of array_like of float, shape (batches,), optional
+        As in `supermarket.controls.controlled_interval`; the run has recorded times in each batch.
 
     Returns
     -------
@@ -59,13 +70,20 @@ def outside_interval(
     if not run.replacement:
         raise ParameterError("the bound is for choices with replacement.")
     low, high = integer("low", low, 1), integer("high", high, low)
-    counts = np.zeros((len(run.batch_ends), max(high + 1, run.batch_ends.shape[1])))
-    counts[:, : run.batch_ends.shape[1]] = run.batch_ends
+    seen = run.batch_ends if controls is None else run.path
+    counts = np.zeros((len(seen), max(high + 1, seen.shape[1])))
+    counts[:, : seen.shape[1]] = seen
     longer = run.lam * run.n * (counts[:, high] / run.n) ** run.d
     reached = counts[:, low].mean()
     if reached == 0:
-        why = f"no queue of length {low} at the end of any batch"
+        where = "end of any batch" if controls is None else "recorded times"
+        why = f"no queue of length {low} at the {where}"
         return Interval(1.0, math.nan, math.nan, confidence, refused=why, longer=math.nan)
     shorter = (counts[:, low] / reached - 1) ** 2
     relaxations = None if run.relaxation_time is None else run.horizon / run.relaxation_time
-    return batch_interval(longer + shorter, confidence, among=among, relaxations=relaxations)
+    bounds = longer + shorter
+    if controls is None:
+        return batch_interval(bounds, confidence, among=among, relaxations=relaxations)
+    return controlled_interval(
+        over_batches(run, bounds), controls, confidence, among=among, relaxations=relaxations
+    )

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from supermarket import ParameterError, fixed_point, max_queue_hypothesis, simulate
+from supermarket.controls import level_control
 from supermarket.maximum import outside_interval
 
 pytestmark = pytest.mark.book  # statistics of long runs: once is enough
@@ -42,6 +43,17 @@ def test_where_it_was_never_seen_the_bound_still_is_a_number():
     bound = outside_interval(run, k, k + 1, 0.99)
     assert 0 < bound.low < bound.high < 0.01
     assert outside_interval(run, k + 1, k + 2, 0.99).estimate > 0.2  # k + 1 is not always there
+
+
+def test_with_controls_the_bound_is_the_same_and_sharper():
+    """5 standard errors at most: 1 in 10**6."""
+    times = np.arange(0.0, 4000, 0.5)
+    run = simulate(n=1000, d=2, lam=0.8, horizon=4000, times=times, seed=7)
+    controls = [level_control(run, level) for level in (1, 4, 5)]
+    plain, found = outside_interval(run, 3, 4), outside_interval(run, 3, 4, controls=controls)
+    half = (plain.high - plain.low) / 2
+    assert abs(found.estimate - plain.estimate) < 2.5 * half
+    assert found.high - found.low < 0.7 * (plain.high - plain.low)
 
 
 def test_refusals():
