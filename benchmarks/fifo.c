@@ -3,34 +3,18 @@
 
    `advance` makes the events up to `until`, or up to one after which something has run out, and
    returns whether there may be more to do; clock = {time of the last arrival}, and progress =
-   {arrivals used of the given gaps and services, events}. Distinct servers are drawn by rejection;
-   with `shuffled`, by a shuffle of `order`. */
+   {arrivals used of the given gaps and services, uniforms spent, events}. The choices are given, or,
+   if there are none, made of the uniforms; with `shuffled`, by a shuffle of `order`. */
 
 #include <math.h>
 #include <stdint.h>
 
-/* NumPy's PCG64, so that the twin can be given the very uniforms of a numpy.random.Generator. */
 typedef struct {
-    unsigned __int128 state, increment;
-} pcg64;
-
-static inline unsigned __int128 wide(uint64_t high, uint64_t low) {
-    return (unsigned __int128)high << 64 | low;
-}
-
-static inline double next_uniform(pcg64 *rng) {
-    const unsigned __int128 multiplier = wide(2549297995355413924u, 4865540595714422341u);
-    rng->state = rng->state * multiplier + rng->increment;
-    const uint64_t high = (uint64_t)(rng->state >> 64), low = (uint64_t)rng->state;
-    const uint64_t mixed = high ^ low;
-    const unsigned turn = (unsigned)(high >> 58);
-    return (double)((mixed >> turn | mixed << (-turn & 63)) >> 11) * 0x1p-53;
-}
-
-typedef struct {
-    double time;
-    int32_t behind, first, last;
+    double time, end;
+    int32_t length, behind, first, last;
 } server;
+
+enum { SOON = 16 }; /* arrivals and days ahead */
 
 typedef struct {
     double mark, came;
@@ -53,6 +37,7 @@ typedef struct {
     int32_t *days, *heap;
     int64_t mask;
     desk *state;
+    const job *jobs;
 } calendar;
 
 static inline int64_t day_of(const calendar *c, double time) {
@@ -89,6 +74,11 @@ static inline int32_t first_by(calendar *c, double time) {
         const int64_t last = day_of(c, time);
         while (state->in_heap == 0 && state->today < last) {
             const int64_t today = ++state->today;
+            const int32_t second = c->days[today + SOON / 2 & c->mask];
+            __builtin_prefetch(&c->servers[c->days[today + SOON & c->mask]], 1);
+            if (second >= 0) __builtin_prefetch(&c->servers[c->servers[second].behind], 1);
+            for (int32_t i = c->days[today + SOON / 4 & c->mask]; i >= 0; i = c->servers[i].behind)
+                __builtin_prefetch(&c->jobs[c->servers[i].first], 1);
             int32_t q = c->days[today & c->mask];
             c->days[today & c->mask] = -1;
             while (q >= 0) {
@@ -122,29 +112,23 @@ static inline void remove_first(calendar *c) {
     rise(c, moved, i);
 }
 
-static inline int32_t shortest(pcg64 *rng, const int32_t *length, int64_t n, int64_t d,
-                               int shuffled, int64_t *order, int distinct, int64_t *chosen) {
+static inline int32_t shortest(const server *servers, int64_t n, int64_t d, const double *uniforms,
+                               int64_t *spent, int shuffled, int64_t *order) {
     int64_t joined = -1;
     for (int64_t j = 0; j < d; j++) {
         int64_t q;
         if (shuffled) {
-            const int64_t other = j + (int64_t)(next_uniform(rng) * (double)(n - j));
+            const int64_t other = j + (int64_t)(uniforms[*spent] * (double)(n - j));
             q = order[other];
             order[other] = order[j];
             order[j] = q;
         } else {
-            int again;
-            do {
-                q = (int64_t)(next_uniform(rng) * (double)n);
-                again = 0;
-                if (distinct)
-                    for (int64_t i = 0; i < j; i++) again |= chosen[i] == q;
-            } while (again);
-            if (distinct) chosen[j] = q;
+            q = (int64_t)(uniforms[*spent] * (double)n);
         }
-        if (joined < 0 || length[q] < length[joined]) {
+        ++*spent;
+        if (joined < 0 || servers[q].length < servers[joined].length) {
             joined = q;
-            if (length[q] == 0) break;
+            if (servers[q].length == 0) break;
         }
     }
     return (int32_t)joined;
@@ -168,15 +152,13 @@ static inline int64_t step(double sojourn) {
     return found < 0 ? 0 : found > 511 ? 511 : found;
 }
 
-int advance(uint64_t words[4], int64_t n, int32_t *length, server *servers, job *jobs,
-            int64_t dates, int32_t *days, int32_t *heap, desk *state, int64_t room, level *levels,
-            int64_t *sojourns, double *sojourn_sum, int64_t d, int shuffled, int64_t *order,
-            int distinct, int64_t *chosen, int64_t given, const double *gaps,
-            const double *services, double until, double a_mean, double *clock,
-            int64_t progress[2]) {
-    pcg64 rng = {wide(words[0], words[1]), wide(words[2], words[3])};
-    calendar c = {servers, days, heap, dates - 1, state};
-    int64_t used = progress[0], events = 0;
+int advance(int64_t n, server *servers, job *jobs, int64_t dates, int32_t *days, int32_t *heap,
+            desk *state, int64_t room, level *levels, int64_t *sojourns, double *sojourn_sum,
+            int64_t d, int64_t ahead, const int32_t *choices, int64_t drawn, const double *uniforms,
+            int shuffled, int64_t *order, int64_t given, const double *gaps, const double *services,
+            double until, double a_mean, double *clock, int64_t progress[3]) {
+    calendar c = {servers, days, heap, dates - 1, state, jobs};
+    int64_t used = progress[0], spent = progress[1], events = 0;
     double came = *clock, arrival = came + gaps[used];
     int more = 0;
     for (;;) {
@@ -184,8 +166,8 @@ int advance(uint64_t words[4], int64_t n, int32_t *length, server *servers, job 
         if (q >= 0) {
             const double now = servers[q].time;
             remove_first(&c);
-            count(&levels[length[q]], -1, now);
-            if (--length[q] > 0) {
+            count(&levels[servers[q].length], -1, now);
+            if (--servers[q].length > 0) {
                 const int32_t first = servers[q].first;
                 servers[q].first = jobs[first].behind;
                 jobs[first].behind = (int32_t)state->spare;
@@ -194,18 +176,28 @@ int advance(uint64_t words[4], int64_t n, int32_t *length, server *servers, job 
             }
         } else if (arrival <= until) {
             came = arrival;
-            q = shortest(&rng, length, n, d, shuffled, order, distinct, chosen);
+            if (ahead > 0) {
+                q = choices[used];
+                for (int64_t j = 1; j < d; j++) {
+                    const int32_t other = choices[j * ahead + used];
+                    if (servers[other].length < servers[q].length) q = other;
+                }
+                for (int64_t j = 0; j < d; j++)
+                    __builtin_prefetch(&servers[choices[j * ahead + used + SOON]], 1);
+            } else {
+                q = shortest(servers, n, d, uniforms, &spent, shuffled, order);
+            }
             const double service = services[used++];
             double sojourn = service;
-            if (length[q]++ == 0) {
+            if (servers[q].length++ == 0) {
+                servers[q].end = came + service;
                 schedule(&c, q, came + service);
             } else {
-                const double end =
-                    length[q] == 2 ? servers[q].time : jobs[servers[q].last].mark;
+                const double end = servers[q].end;
                 const int32_t place = (int32_t)state->spare;
                 state->spare = jobs[place].behind;
                 jobs[place].behind = -1;
-                jobs[place].mark = end + service;
+                jobs[place].mark = servers[q].end = end + service;
                 if (servers[q].first < 0)
                     servers[q].first = place;
                 else
@@ -213,23 +205,23 @@ int advance(uint64_t words[4], int64_t n, int32_t *length, server *servers, job 
                 servers[q].last = place;
                 sojourn = end - came + service;
             }
-            count(&levels[length[q]], 1, came);
+            count(&levels[servers[q].length], 1, came);
             *sojourn_sum += sojourn;
             sojourns[step(sojourn * a_mean)]++;
         } else {
             break;
         }
         events++;
-        if (used == given || state->spare < 0 || levels[room - 2].count > 0) {
+        if (used == given || state->spare < 0 || levels[room - 2].count > 0 ||
+            (ahead == 0 && drawn - spent < d)) {
             more = 1;
             break;
         }
         arrival = came + gaps[used];
     }
-    words[0] = (uint64_t)(rng.state >> 64);
-    words[1] = (uint64_t)rng.state;
     *clock = came;
     progress[0] = used;
-    progress[1] = events;
+    progress[1] = spent;
+    progress[2] = events;
     return more;
 }

@@ -12,18 +12,15 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
-from numpy.random import Generator
 from numpy.typing import NDArray
 
 from benchmarks.__main__ import machine
 from benchmarks.others import OTHERS, installed
 from benchmarks.twins import Compiler, compiled, find_compiler
 from supermarket.chains import fifo
-from supermarket.chains.disciplines import DISCIPLINES
 from supermarket.service import Exponential, Lomax, ServiceLaw
 from supermarket.statistics import batch_interval
 
@@ -42,34 +39,28 @@ Run = Callable[[float], None]
 
 
 class Twin:
-    """The FIFO network's kernel in C, called as `fifo._advance` is."""
+    """The FIFO network's kernel in C, called as that of `fifo.ADVANCE` is."""
 
     def __init__(self, compiler: Compiler, folder: Path) -> None:
         self._advance = compiled(SOURCE, compiler, folder).advance
 
     def __call__(
-        self, rng: Generator, discipline: int, length: NDArray, servers: NDArray, jobs: NDArray,
-        days: NDArray, heap: NDArray, state: NDArray, levels: NDArray, sojourns: NDArray,
-        sojourn_sum: NDArray, d: int, order: NDArray, chosen: NDArray, gaps: NDArray,
-        services: NDArray, used: int, came: float, until: float, a_mean: float,
-    ) -> tuple[bool, int, float, int]:  # fmt: skip
-        """Do what `fifo._advance` does with the discipline "fifo"."""
-        stream = rng.bit_generator.state
-        inner, mask = stream["state"], 2**64 - 1
-        words = np.array(
-            [inner["state"] >> 64, inner["state"] & mask, inner["inc"] >> 64, inner["inc"] & mask],
-            dtype=np.uint64,
-        )
-        clock, progress = np.array([came]), np.array([used, 0])
+        self, servers: NDArray, jobs: NDArray, days: NDArray, heap: NDArray, state: NDArray,
+        levels: NDArray, sojourns: NDArray, sojourn_sum: NDArray, d: int, choices: NDArray,
+        uniforms: NDArray, order: NDArray, gaps: NDArray, services: NDArray, used: int, spent: int,
+        came: float, until: float, a_mean: float,
+    ) -> tuple[bool, int, int, float, int]:  # fmt: skip
+        """Do what the kernel does."""
+        clock, progress = np.array([came]), np.array([used, spent, 0])
         given = (
-            words, len(length), length, servers, jobs, len(days), days, heap, state, len(levels),
-            levels, sojourns, sojourn_sum, d, int(len(order) > 0), order, int(len(chosen) > 0),
-            chosen, len(gaps), gaps, services, float(until), float(a_mean), clock, progress,
+            len(servers), servers, jobs, len(days), days, heap, state, len(levels), levels,
+            sojourns, sojourn_sum, d, choices.shape[1], choices, len(uniforms), uniforms,
+            int(len(order) > 0), order, len(gaps), gaps, services, float(until), float(a_mean),
+            clock, progress,
         )  # fmt: skip
         more = self._advance(*map(_as_c, given))
-        inner["state"] = int(words[0]) << 64 | int(words[1])
-        rng.bit_generator.state = stream
-        return bool(more), int(progress[0]), float(clock[0]), int(progress[1])
+        used, spent, events = map(int, progress)
+        return bool(more), used, spent, float(clock[0]), events
 
 
 def _as_c(value: NDArray | int | float) -> Any:
@@ -106,25 +97,24 @@ def timed(
     repeats: int,
 ) -> dict[str, Any]:  # fmt: skip
     """Return the times of an event in ns, ours and of the twin by turns, after a warm-up."""
-    kernels = {"ours": fifo._advance}
+    networks = {"ours": _network(discipline, service, d, n)}
     if twin is not None and discipline == "fifo":
-        kernels["C"] = twin
-    networks = {name: _network(discipline, service, d, n) for name in kernels}
+        networks["C"] = _network(discipline, service, d, n)
+        networks["C"].advance = twin
 
     def run(name: str, until: float) -> tuple[float, int]:
         network = networks[name]
-        with patch.object(fifo, "_advance", kernels[name]):
-            events, began = network.events, time.perf_counter()
-            network.run(until)
-            return time.perf_counter() - began, network.events - events
+        events, began = network.events, time.perf_counter()
+        network.run(until)
+        return time.perf_counter() - began, network.events - events
 
-    for name in reversed(kernels):
+    for name in reversed(networks):
         run(name, WARMUP / 2)  # compiles
         took, events = run(name, WARMUP)
     stretch = max(seconds * events / took, 1000.0) / (2 * LAM * n)  # by our time
-    taken: dict[str, list[float]] = {name: [] for name in kernels}
+    taken: dict[str, list[float]] = {name: [] for name in networks}
     for repeat in range(1, repeats + 1):
-        for name in kernels:
+        for name in networks:
             took, events = run(name, WARMUP + repeat * stretch)
             taken[name].append(took / events * 1e9)
     lengths = [network.length for network in networks.values()]
@@ -140,7 +130,7 @@ def timed(
 
 def _network(discipline: str, service: ServiceLaw, d: int, n: int) -> fifo.Network:
     todo = fifo._network_plan(n, d, LAM, service, 1.0, 1, 0.0, (), 8, False, 1.0)
-    return fifo.Network(todo, service, DISCIPLINES[discipline], None)
+    return fifo.Network(todo, service, discipline, None)
 
 
 def against(name: str, horizon: float) -> dict[str, Any] | str:
@@ -186,6 +176,13 @@ def report(results: dict[str, Any]) -> None:
         rows.append(row)
     print(pd.DataFrame(rows).to_string(index=False, na_rep="-"))
     print(f"\nTimes of an event at lam = {LAM}, median (least to most).")
+    ours = {
+        case["n"]: statistics.median(case["ns"]["ours"])
+        for case in results["times"]
+        if (case["discipline"], case["service"], case["d"]) == ("fifo", "Exponential()", 2)
+    }
+    if {100, 10**6} <= ours.keys():
+        print(f"A million servers take {ours[10**6] / ours[100]:.2f} times as long as a hundred.")
     for name, other in results["others"].items():
         if isinstance(other, str):
             print(f"{name}: {other}.")

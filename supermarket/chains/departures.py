@@ -5,7 +5,10 @@ stands, unsorted, in the list of its day; a year is a power of two of days, and 
 years has one list. The servers that finish today are in a binary heap: a few as a rule, and however
 many they are, nothing gets slow. A departure so costs the same whatever n is [1]_.
 
-The functions share four arrays. (Arrays of records: a tuple of arrays would have its references
+What lies in large arrays is fetched into the cache some days before it is needed: who finishes then
+is known by now.
+
+The functions share five arrays. (Arrays of records: a tuple of arrays would have its references
 counted at every use.)
 
 servers : of SERVER, shape (n,)
@@ -16,6 +19,8 @@ heap : of int32, shape (n,)
     The servers of today: the one at i finishes no later than those at 2 i + 1 and 2 i + 2.
 state : of STATE, shape (1,)
     ``today``, how many servers are ``in_heap``, and the number of days in a unit of time.
+jobs : see `supermarket.chains.disciplines`
+    Only to be fetched ahead.
 
 References
 ----------
@@ -24,14 +29,30 @@ References
 """
 
 import numpy as np
+from numpy.typing import NDArray
 
-from supermarket.chains.borrowed import inlined
+from supermarket.chains.borrowed import inlined, touch
 
-# `first`, `last` and `spare` are for the lists of jobs, see `supermarket.chains.disciplines`.
+# All that there is of a server is in one record, and two records are in a line of the cache. What
+# is not explained above is for the jobs: see `supermarket.chains.disciplines`.
 SERVER = np.dtype(
-    [("time", "f8"), ("behind", "i4"), ("first", "i4"), ("last", "i4")], align=True
+    [
+        ("time", "f8"), ("end", "f8"), ("length", "i4"), ("behind", "i4"), ("first", "i4"),
+        ("last", "i4"),
+    ]
 )  # fmt: skip
 STATE = np.dtype([("today", "i8"), ("in_heap", "i8"), ("days_a_unit", "f8"), ("spare", "i8")])
+LINE = 64  # bytes
+SOON = 16  # days ahead for which servers are fetched into the cache
+
+
+def idle_servers(n: int) -> NDArray:
+    """Return n servers without a job, none of them across two lines of the cache."""
+    memory = np.zeros(n * SERVER.itemsize + LINE, dtype=np.uint8)
+    begin = -memory.ctypes.data % LINE
+    servers = memory[begin : begin + n * SERVER.itemsize].view(SERVER)
+    servers["first"] = -1
+    return servers
 
 
 @inlined
@@ -40,7 +61,7 @@ def schedule(servers, days, heap, state, q, time) -> None:
     servers[q]["time"] = time
     day = _day(state, time)
     if day <= state[0]["today"]:
-        _push(servers, heap, state, q)
+        _push(servers, heap, state, q, time)
     else:
         _enter(servers, days, q, day)
 
@@ -66,12 +87,12 @@ def cancel(servers, days, heap, state, q) -> None:
 
 
 @inlined
-def first_by(servers, days, heap, state, time) -> int:
+def first_by(servers, jobs, days, heap, state, time) -> int:
     """Return the server that finishes first, now at place 0 of the heap; -1 if none by `time`."""
     if state[0]["in_heap"] == 0:
         last = _day(state, time)
         while state[0]["in_heap"] == 0 and state[0]["today"] < last:
-            _begin_day(servers, days, heap, state)
+            _begin_day(servers, jobs, days, heap, state)
     if state[0]["in_heap"] > 0 and servers[heap[0]]["time"] <= time:
         return heap[0]
     return -1
@@ -80,25 +101,27 @@ def first_by(servers, days, heap, state, time) -> int:
 @inlined
 def remove(servers, heap, state, i) -> None:
     """Take the server at place i out of the heap: the last one goes there, below or above."""
-    state[0]["in_heap"] -= 1
-    size = state[0]["in_heap"]
+    size = state[0]["in_heap"] - 1
+    state[0]["in_heap"] = size
     if i == size:
         return
     moved = heap[size]
+    time = servers[moved]["time"]
     while 2 * i + 1 < size:
         child = 2 * i + 1
         if child + 1 < size and servers[heap[child + 1]]["time"] < servers[heap[child]]["time"]:
             child += 1
-        if servers[moved]["time"] <= servers[heap[child]]["time"]:
+        if time <= servers[heap[child]]["time"]:
             break
         heap[i] = heap[child]
         i = child
-    _rise(servers, heap, moved, i)
+    _rise(servers, heap, np.int64(moved), i, time)
 
 
 @inlined
 def _day(state, time):
-    return int(min(time * state[0]["days_a_unit"], 2.0**62))  # more would overflow
+    day = time * state[0]["days_a_unit"]
+    return int(day if day < 2.0**62 else 2.0**62)  # more would overflow
 
 
 @inlined
@@ -109,33 +132,40 @@ def _enter(servers, days, q, day):
 
 
 @inlined
-def _begin_day(servers, days, heap, state):
+def _begin_day(servers, jobs, days, heap, state):
     """Move the servers that finish today to the heap; those of later years stay in the list."""
-    state[0]["today"] += 1
-    today = state[0]["today"]
-    date = today & (len(days) - 1)
-    q = days[date]
-    days[date] = -1
+    today, last = state[0]["today"] + 1, len(days) - 1
+    state[0]["today"] = today
+    # The lists of the next days are in a few lines of the cache, but not the servers in them.
+    touch(servers, days[(today + SOON) & last])
+    soon = days[(today + SOON // 2) & last]
+    if soon >= 0:
+        touch(servers, servers[soon]["behind"])
+    soon = days[(today + SOON // 4) & last]
+    while soon >= 0:
+        touch(jobs, servers[soon]["first"])
+        soon = servers[soon]["behind"]
+    q = np.int64(days[today & last])
+    days[today & last] = -1
     while q >= 0:
-        behind = servers[q]["behind"]
-        day = _day(state, servers[q]["time"])
+        behind, time = servers[q]["behind"], servers[q]["time"]
+        day = _day(state, time)
         if day == today:
-            _push(servers, heap, state, q)
+            _push(servers, heap, state, q, time)
         else:
             _enter(servers, days, q, day)
-        q = behind
+        q = np.int64(behind)
 
 
 @inlined
-def _push(servers, heap, state, q):
-    _rise(servers, heap, q, state[0]["in_heap"])
+def _push(servers, heap, state, q, time):
+    _rise(servers, heap, q, state[0]["in_heap"], time)
     state[0]["in_heap"] += 1
 
 
 @inlined
-def _rise(servers, heap, q, i):
-    """Put server q into the free place i of the heap, or above."""
-    time = servers[q]["time"]
+def _rise(servers, heap, q, i, time):
+    """Put server q, which finishes at `time`, into the free place i of the heap, or above."""
     while i > 0 and time < servers[heap[(i - 1) // 2]]["time"]:
         heap[i] = heap[(i - 1) // 2]
         i = (i - 1) // 2

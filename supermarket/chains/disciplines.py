@@ -10,10 +10,14 @@ list of its own, in the order in which they will leave if no job comes any more:
 - LIFO: a new job is served at once, and the one that it interrupts goes on later where it stopped.
   The list is a stack of what is left to do, and holds all jobs.
 
-The functions share the arrays of `supermarket.chains.departures` and
+A discipline is two functions: one for a job that comes to server q, where k others are, and one for
+the job that server q has finished and that leaves k others there, when the calendar does not hold
+q any more. Each returns the sojourn time of the job if it is known then, else -1.
 
-length : of int32, shape (n,)
-    Number of jobs at each server.
+The functions share the arrays of `supermarket.chains.departures`. The ``length`` of a server is the
+number of its jobs, kept by the caller, and under FIFO it will have served them all by its ``end``.
+Besides, there are
+
 jobs : of JOB, shape (room,)
     ``mark`` is the time of leaving (FIFO), the same by the server's clock (sharing), or the work
     left when it was interrupted (LIFO); ``came`` is when the job came, not kept by FIFO; ``behind``
@@ -28,9 +32,8 @@ from numpy.typing import NDArray
 
 from supermarket.chains.borrowed import inlined
 from supermarket.chains.departures import cancel, schedule
+from supermarket.compiled import kernel
 
-FIFO, SHARING, LIFO = 0, 1, 2
-DISCIPLINES = {"fifo": FIFO, "ps": SHARING, "lifo": LIFO}
 JOB = np.dtype([("mark", "f8"), ("came", "f8"), ("behind", "i4")], align=True)
 
 
@@ -41,73 +44,99 @@ def unused_jobs(low: int, high: int) -> NDArray:
     return jobs
 
 
-@inlined
-def load(length, servers, jobs, days, heap, state, residuals, services) -> None:
+@kernel(nogil=True)
+def load(servers, jobs, days, heap, state, residuals, services) -> None:
     """Begin at time 0 with given lengths under FIFO: the jobs in service have residual times.
 
     The service times of the jobs behind them are taken from `services`.
     """
     used = 0
-    for q in range(len(length)):
-        if length[q] > 0:
+    for q in range(len(servers)):
+        if servers[q]["length"] > 0:
             time = residuals[q]
             schedule(servers, days, heap, state, q, time)
-            for _ in range(length[q] - 1):
+            for _ in range(servers[q]["length"] - 1):
                 time += services[used]
                 used += 1
                 _append(servers, jobs, state, q, time)
+            servers[q]["end"] = time
 
 
 @inlined
-def join(discipline, length, servers, jobs, days, heap, state, q, service, now) -> float:
-    """Let a job come to server q; return its sojourn time if that is known by now, else -1."""
-    k = length[q]
-    length[q] = k + 1
-    time, sojourn = now + service, -1.0
-    if discipline == FIFO:
-        if k > 0:
-            end = servers[q]["time"] if k == 1 else jobs[servers[q]["last"]]["mark"]
-            _append(servers, jobs, state, q, end + service)
-            return end - now + service
-        sojourn = service
-    else:
-        first, before, mark = servers[q]["first"], -1, service
-        if k > 0:
-            cancel(servers, days, heap, state, q)
-            left = servers[q]["time"] - now
-            if discipline == LIFO:
-                jobs[first]["mark"] = left
-            else:
-                clock = jobs[first]["mark"] - left / k
-                mark += clock
-                soonest = min(mark, jobs[first]["mark"])
-                time = now + max(soonest - clock, 0.0) * (k + 1)  # it may round to below 0
-                job = first
-                while job >= 0 and jobs[job]["mark"] <= mark:
-                    before, job = job, jobs[job]["behind"]
-        _insert(servers, jobs, state, q, before, mark, now)
-    schedule(servers, days, heap, state, q, time)
-    return sojourn
+def join_fifo(servers, jobs, days, heap, state, q, k, service, now) -> float:
+    """Come last; when the job will leave is known at once."""
+    if k == 0:
+        servers[q]["end"] = now + service
+        schedule(servers, days, heap, state, q, now + service)
+        return service
+    end = servers[q]["end"]
+    servers[q]["end"] = end + service
+    _append(servers, jobs, state, q, end + service)
+    return end - now + service
 
 
 @inlined
-def leave(discipline, length, servers, jobs, days, heap, state, q, now) -> float:
-    """Let the job leave that server q has finished; the calendar does not hold q any more.
-
-    Return its sojourn time, or -1 if `join` has done so.
-    """
-    length[q] -= 1
-    k = length[q]
-    if discipline == FIFO and k == 0:
-        return -1.0
-    job = _take(servers, jobs, state, q)
-    time = jobs[job]["mark"]
-    if discipline != FIFO and k > 0:
-        left = jobs[servers[q]["first"]]["mark"]
-        time = now + (left if discipline == LIFO else (left - time) * k)
+def leave_fifo(servers, jobs, days, heap, state, q, k, now) -> float:
+    """Begin to serve the job that has waited longest."""
     if k > 0:
-        schedule(servers, days, heap, state, q, time)
-    return -1.0 if discipline == FIFO else now - jobs[job]["came"]
+        job = _take(servers, jobs, state, q)
+        schedule(servers, days, heap, state, q, jobs[job]["mark"])
+    return -1.0
+
+
+@inlined
+def join_sharing(servers, jobs, days, heap, state, q, k, service, now) -> float:
+    """Take a share of the server from all that are there."""
+    time, before, mark = now + service, -1, service
+    if k > 0:
+        cancel(servers, days, heap, state, q)
+        job = servers[q]["first"]
+        clock = jobs[job]["mark"] - (servers[q]["time"] - now) / k
+        mark += clock
+        soonest = min(mark, jobs[job]["mark"])
+        time = now + max(soonest - clock, 0.0) * (k + 1)  # it may round to below 0
+        while job >= 0 and jobs[job]["mark"] <= mark:
+            before, job = job, jobs[job]["behind"]
+    _insert(servers, jobs, state, q, before, mark, now)
+    schedule(servers, days, heap, state, q, time)
+    return -1.0
+
+
+@inlined
+def leave_sharing(servers, jobs, days, heap, state, q, k, now) -> float:
+    """Leave larger shares to those that stay."""
+    job = _take(servers, jobs, state, q)
+    if k > 0:
+        left = jobs[servers[q]["first"]]["mark"] - jobs[job]["mark"]
+        schedule(servers, days, heap, state, q, now + left * k)
+    return now - jobs[job]["came"]
+
+
+@inlined
+def join_lifo(servers, jobs, days, heap, state, q, k, service, now) -> float:
+    """Be served at once; the job that this interrupts keeps what is left of its work."""
+    if k > 0:
+        cancel(servers, days, heap, state, q)
+        jobs[servers[q]["first"]]["mark"] = servers[q]["time"] - now
+    _insert(servers, jobs, state, q, -1, service, now)
+    schedule(servers, days, heap, state, q, now + service)
+    return -1.0
+
+
+@inlined
+def leave_lifo(servers, jobs, days, heap, state, q, k, now) -> float:
+    """Let the job that was interrupted last go on."""
+    job = _take(servers, jobs, state, q)
+    if k > 0:
+        schedule(servers, days, heap, state, q, now + jobs[servers[q]["first"]]["mark"])
+    return now - jobs[job]["came"]
+
+
+DISCIPLINES = {
+    "fifo": (join_fifo, leave_fifo),
+    "ps": (join_sharing, leave_sharing),
+    "lifo": (join_lifo, leave_lifo),
+}
 
 
 @inlined

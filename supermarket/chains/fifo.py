@@ -14,9 +14,9 @@ from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
-from supermarket.chains.borrowed import borrowed, inlined
-from supermarket.chains.departures import SERVER, STATE, first_by, remove
-from supermarket.chains.disciplines import DISCIPLINES, join, leave, load, unused_jobs
+from supermarket.chains.borrowed import borrowed, inlined, touch
+from supermarket.chains.departures import STATE, first_by, idle_servers, remove
+from supermarket.chains.disciplines import DISCIPLINES, load, unused_jobs
 from supermarket.chains.measure import Plan, Simulation, plan
 from supermarket.compiled import kernel
 from supermarket.service import ServiceLaw
@@ -26,8 +26,9 @@ from supermarket.validation import MOST_LEVELS, ParameterError, choice, nearest,
 BLOCK = 2**16  # arrivals a call of the kernel: some hundredths of a second, so Ctrl-C is heard
 MOST_SERVERS = 10**8
 BYTES_A_SERVER = 40
-# Distinct servers: up to this many are drawn again if need be, more come from a partial shuffle.
-FEW = 8
+# Up to FEW choices an arrival, they are drawn ahead, all of them, and SOON arrivals before they are
+# looked at they are fetched into the cache. More are drawn one by one, until one of them is idle.
+FEW, SOON = 8, 16
 # The grid of sojourn times: 8 steps an octave from 2**-12 to 2**52 mean service times.
 STEPS, LOWEST, OCTAVES = 8, -12, 64
 # What there is room for at first, beside those of the start; it grows.
@@ -203,7 +204,7 @@ def simulate_fifo(
     given = _checked_start(start, todo.n, discipline)
     if dry_run:
         return None
-    network = Network(todo, service, DISCIPLINES[discipline], given)
+    network = Network(todo, service, discipline, given)
     return _measure(network, todo, service, discipline, "empty" if given is None else "given")
 
 
@@ -233,7 +234,7 @@ def _network_plan(
         )
     max_hours = positive("max_hours", max_hours)
     events = 2 * todo.n * lam * (todo.horizon + todo.warmup)
-    hours = events * (50.0 + 5.0 * todo.d) * (1.0 if todo.n < 10**5 else 3.0) * 1e-9 / 3600
+    hours = events * (50.0 + 5.0 * todo.d) * (1.0 if todo.n < 10**5 else 2.0) * 1e-9 / 3600
     if hours > max_hours:
         raise ParameterError(
             f"about {events:.2g} events are asked for, which takes some {hours:.2g} hours: shorten "
@@ -307,27 +308,27 @@ class Network:
         self,
         todo: Plan,
         service: ServiceLaw,
-        discipline: int,
+        discipline: str,
         start: tuple[NDArray[np.int32], NDArray[np.float64]] | None,
     ) -> None:
         n = todo.n
         self.rate = n * todo.lam
         self.service = service
-        self.discipline = discipline
+        self.advance = ADVANCE[discipline]
         self.rng = np.random.default_rng(todo.seed)
         self.events = 0
         self.came = 0.0  # time of the last arrival
         self.gaps = self.services = np.zeros(0)
         self.used = 0  # arrivals made of those
-        self.d = todo.d
+        self.d, self.replacement = todo.d, todo.replacement
+        few = todo.d <= (FEW if todo.replacement else min(FEW, n // 2))
+        self.ahead = todo.d if few else 0
         # Drawing many distinct servers shuffles the front of this list; any order is a good start.
-        many = not todo.replacement and todo.d > min(FEW, n // 2)
-        self.order = np.arange(n if many else 0)
-        self.chosen = np.full(0 if todo.replacement or many else todo.d, -1)
+        self.order = np.arange(0 if few or todo.replacement else n)
+        self.choices = np.zeros((0, 0), dtype=np.int32)
+        self.uniforms, self.spent = np.zeros(0), 0
 
-        self.length = np.zeros(n, dtype=np.int32)
-        self.servers = np.zeros(n, dtype=SERVER)
-        self.servers["first"] = -1
+        self.servers = idle_servers(n)
         self.days = np.full(2 ** n.bit_length(), -1, dtype=np.int32)
         self.heap = np.zeros(n, dtype=np.int32)
         self.state = np.zeros(1, dtype=STATE)
@@ -335,7 +336,7 @@ class Network:
         self.jobs = unused_jobs(0, ROOM)
         counts = np.array([n])
         if start is not None:
-            self.length[:], residuals = start
+            self.servers["length"], residuals = start
             waiting = int(np.maximum(self.length - 1, 0).sum(dtype=np.int64))
             self.jobs = unused_jobs(0, waiting + ROOM)
             services = service.sample(self.rng, waiting)
@@ -346,25 +347,51 @@ class Network:
         self.sojourns = np.zeros(STEPS * OCTAVES, dtype=np.int64)
         self.sojourn_sum = np.zeros(1)
 
+    @property
+    def length(self) -> NDArray[np.int32]:
+        """Number of jobs at each server, shape (n,)."""
+        return self.servers["length"]
+
     def run(self, until: float) -> None:
         """Make all events up to and including the time `until`."""
         more = True
         while more:
             if self.used == len(self.gaps):
-                self.gaps = self.rng.standard_exponential(BLOCK) / self.rate
-                self.services = self.service.sample(self.rng, BLOCK)
-                self.used = 0
+                self._draw_arrivals()
+            if len(self.uniforms) - self.spent < self.d and not self.ahead:
+                self.uniforms, self.spent = self.rng.random(max(BLOCK, 4 * self.d)), 0
             if self.levels["count"][-2] > 0:
                 self._add_levels()
             if self.state["spare"] < 0:
                 self.state["spare"] = room = len(self.jobs)
                 self.jobs = np.append(self.jobs, unused_jobs(room, 2 * room))
-            more, self.used, self.came, events = _advance(
-                self.rng, self.discipline, *self._queues(), self.levels, self.sojourns,
-                self.sojourn_sum, self.d, self.order, self.chosen, self.gaps, self.services,
-                self.used, self.came, until, 1 / self.service.mean,
+            more, self.used, self.spent, self.came, events = self.advance(
+                *self._queues(), self.levels, self.sojourns, self.sojourn_sum, self.d,
+                self.choices, self.uniforms, self.order, self.gaps, self.services, self.used,
+                self.spent, self.came, until, 1 / self.service.mean,
             )  # fmt: skip
             self.events += events
+
+    def _draw_arrivals(self) -> None:
+        """Draw gaps, services and, if they are few, choices of the next block of arrivals."""
+        n, ahead = len(self.servers), self.ahead
+        self.gaps = self.rng.standard_exponential(BLOCK) / self.rate
+        self.services = self.service.sample(self.rng, BLOCK)
+        self.used = 0
+        if not ahead:
+            return
+        # Columns at the end that none will use: the kernel looks ahead.
+        choices = self.choices = np.zeros((ahead, BLOCK + SOON), dtype=np.int32)
+        choices[:, :BLOCK] = self.rng.integers(n, size=(ahead, BLOCK), dtype=np.int32)
+        for j in range(1, 1 if self.replacement else ahead):
+            row = choices[j, :BLOCK]
+            taken = choices[0, :BLOCK] == row
+            for i in range(1, j):
+                taken |= choices[i, :BLOCK] == row
+            again = np.flatnonzero(taken)
+            while len(again):
+                row[again] = self.rng.integers(n, size=len(again), dtype=np.int32)
+                again = again[(choices[:j, again] == row[again]).any(axis=0)]
 
     def settle(self, now: float) -> tuple[NDArray, NDArray[np.int64], float]:
         """Return levels, sojourns and their sum with all the time up to `now`; begin new ones."""
@@ -382,7 +409,7 @@ class Network:
         return seen
 
     def _queues(self) -> tuple[NDArray, ...]:
-        return self.length, self.servers, self.jobs, self.days, self.heap, self.state
+        return self.servers, self.jobs, self.days, self.heap, self.state
 
     def _add_levels(self) -> None:
         """Double the number of levels there is room for."""
@@ -464,80 +491,98 @@ def _grid() -> NDArray[np.float64]:
     return grid
 
 
-@kernel(nogil=True)
-def _advance(
-    rng, discipline, length, servers, jobs, days, heap, state, levels, sojourns, sojourn_sum, d,
-    order, chosen, gaps, services, used, came, until, a_mean,
-):  # fmt: skip
-    """Make the events up to `until`, or up to an arrival after which something has run out.
+def _advancing(join, leave):
+    """Return the kernel of one discipline."""
 
-    Return whether there may be more to do, the number of arrivals used, the time of the last one,
-    and the number of events.
-    """
-    length, servers, jobs = borrowed(length), borrowed(servers), borrowed(jobs)
-    days, heap, state = borrowed(days), borrowed(heap), borrowed(state)
-    levels, sojourns, sojourn_sum = borrowed(levels), borrowed(sojourns), borrowed(sojourn_sum)
-    order, chosen, gaps, services = (
-        borrowed(order), borrowed(chosen), borrowed(gaps), borrowed(services),
-    )  # fmt: skip
-    events = 0
-    arrival = came + gaps[used]
-    while True:
-        q = first_by(servers, days, heap, state, min(arrival, until))
-        if q >= 0:
-            now, i, change = servers[q]["time"], length[q], -1
-            remove(servers, heap, state, 0)
-            sojourn = leave(discipline, length, servers, jobs, days, heap, state, q, now)
-        elif arrival <= until:
-            now = came = arrival
-            q = _shortest(rng, length, d, order, chosen)
-            sojourn = join(
-                discipline, length, servers, jobs, days, heap, state, q, services[used], now
-            )
-            i, change = length[q], 1
-            used += 1
-        else:
-            return False, used, came, events
-        _count(levels, i, change, now)
-        events += 1
-        if sojourn >= 0:
-            sojourn_sum[0] += sojourn
-            sojourns[_step(sojourn * a_mean)] += 1
-        if used == len(gaps) or state[0]["spare"] < 0 or levels[-2]["count"] > 0:
-            return True, used, came, events
+    @kernel(nogil=True, no_cfunc_wrapper=True)
+    def advance(
+        servers, jobs, days, heap, state, levels, sojourns, sojourn_sum, d, choices, uniforms,
+        order, gaps, services, used, spent, came, until, a_mean,
+    ):  # fmt: skip
+        """Make the events up to `until`, or up to an arrival after which something has run out.
+
+        Return whether there may be more to do, the numbers of arrivals and of uniforms used, the
+        time of the last arrival, and the number of events.
+        """
+        servers, jobs, days, heap = (
+            borrowed(servers),
+            borrowed(jobs),
+            borrowed(days),
+            borrowed(heap),
+        )
+        state, levels, sojourns = borrowed(state), borrowed(levels), borrowed(sojourns)
+        sojourn_sum, choices, uniforms = (
+            borrowed(sojourn_sum),
+            borrowed(choices),
+            borrowed(uniforms),
+        )
+        order, gaps, services = borrowed(order), borrowed(gaps), borrowed(services)
+        events = 0
         arrival = came + gaps[used]
+        while True:
+            q = first_by(servers, jobs, days, heap, state, arrival if arrival < until else until)
+            if q >= 0:
+                now, change = servers[q]["time"], -1
+                remove(servers, heap, state, 0)
+                i = np.int64(servers[q]["length"])
+                servers[q]["length"] = i - 1
+                sojourn = leave(servers, jobs, days, heap, state, q, i - 1, now)
+            elif arrival <= until:
+                now = came = arrival
+                if len(choices) > 0:
+                    q = np.int64(choices[0, used])
+                    for j in range(1, d):
+                        if servers[choices[j, used]]["length"] < servers[q]["length"]:
+                            q = np.int64(choices[j, used])
+                    for j in range(d):
+                        touch(servers, choices[j, used + SOON])
+                else:
+                    q, spent = _shortest(servers, d, uniforms, spent, order)
+                i, change = np.int64(servers[q]["length"]) + 1, 1
+                servers[q]["length"] = i
+                sojourn = join(servers, jobs, days, heap, state, q, i - 1, services[used], now)
+                used += 1
+            else:
+                return False, used, spent, came, events
+            _count(levels, i, change, now)
+            events += 1
+            if sojourn >= 0:
+                sojourn_sum[0] += sojourn
+                sojourns[_step(sojourn * a_mean)] += 1
+            if (
+                used == len(gaps)
+                or state[0]["spare"] < 0
+                or levels[-2]["count"] > 0
+                or (len(choices) == 0 and len(uniforms) - spent < d)
+            ):
+                return True, used, spent, came, events
+            arrival = came + gaps[used]
+
+    return advance
 
 
 @inlined
-def _shortest(rng, length, d, order, chosen):
-    """Return the first shortest of a list of d random servers; an empty one ends the search."""
-    n = len(length)
+def _shortest(servers, d, uniforms, spent, order):
+    """Return the first shortest of a list of d random servers; an empty one ends the search.
+
+    Return also how many of the uniforms are spent.
+    """
+    n = len(servers)
     joined = -1
     for j in range(d):
         if len(order) > 0:  # distinct: the j-th step of a Fisher-Yates shuffle
-            other = j + int(rng.random() * (n - j))
+            other = j + int(uniforms[spent] * (n - j))
             q = order[other]
             order[other] = order[j]
             order[j] = q
         else:
-            q = int(rng.random() * n)
-            if len(chosen) > 0:  # distinct: drawn again until it is new
-                while _among(q, chosen, j):
-                    q = int(rng.random() * n)
-                chosen[j] = q
-        if joined < 0 or length[q] < length[joined]:  # strictly: ties go to the first
+            q = int(uniforms[spent] * n)
+        spent += 1
+        if joined < 0 or servers[q]["length"] < servers[joined]["length"]:  # ties go to the first
             joined = q
-            if length[q] == 0:
+            if servers[q]["length"] == 0:
                 break
-    return joined
-
-
-@inlined
-def _among(q, chosen, j):
-    for i in range(j):  # noqa: SIM110  (a generator is not for numba)
-        if chosen[i] == q:
-            return True
-    return False
+    return joined, spent
 
 
 @inlined
@@ -558,3 +603,6 @@ def _step(sojourn):
     mantissa, exponent = math.frexp(sojourn)  # the mantissa is in [0.5, 1)
     step = STEPS * (exponent - 1 - LOWEST) + int((2 * mantissa - 1) * STEPS)
     return min(max(step, 0), STEPS * OCTAVES - 1)
+
+
+ADVANCE = {name: _advancing(*both) for name, both in DISCIPLINES.items()}
