@@ -259,6 +259,7 @@ def test_killed_at_ten_random_moments_it_gives_the_same_rows(notebooks, tmp_path
     assert_frame_equal(read_sweep(out), read_sweep(tmp_path / "whole"))
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_gets_one_sentence_and_keeps_what_is_finished(notebooks, tmp_path):
     (tmp_path / "grid.yaml").write_text("mood: [sleep 0.3]\nreplicas: 100\n")
     out = tmp_path / "out"
