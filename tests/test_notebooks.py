@@ -5,13 +5,16 @@ import os
 import re
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import nbformat
 import pytest
 import yaml
+from forks import Forks
 
+from supermarket import ParameterError
+from supermarket.lab.kernels import execute
 from supermarket.statements import find
 from supermarket.verdicts import KEYS, SHORT, UNSETTLED
 
@@ -23,33 +26,14 @@ NAMES = [notebook.stem for notebook in NOTEBOOKS]
 pytestmark = pytest.mark.book  # kernels of their own: once is enough
 
 
-RUN = """import sys
-from pathlib import Path
-import yaml
-from supermarket.lab.kernels import execute
-execute(Path(sys.argv[1]), Path("out.ipynb"), yaml.safe_load(sys.argv[2]), Path("build"))
-"""
-
-
-def run(name, folder, parameters):
-    """Run a notebook in `folder`, in a kernel that no other one can disturb."""
-    return started(folder, "-c", RUN, notebook(name), yaml.safe_dump(parameters))
+@pytest.fixture(scope="module")
+def forks():
+    with closing(Forks()) as forks:
+        yield forks
 
 
 def notebook(name):
     return ROOT / "notebooks" / f"{name}.ipynb"
-
-
-def started(folder, *words):
-    environment = {key: os.environ[key] for key in os.environ if key != "SUPERMARKET_BUILD"}
-    return subprocess.run(
-        [sys.executable, *map(str, words)],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
 
 
 def verdicts(folder, name):
@@ -57,19 +41,20 @@ def verdicts(folder, name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_runs_in_another_folder_and_the_threads_do_not_matter(name, tmp_path):
-    threaded = "threads" in parameters_of(name)
-
-    def result(threads):
-        folder = tmp_path / str(threads)
-        folder.mkdir()
-        parameters = SMOKE.get(name, {}) | ({"threads": threads} if threaded else {})
-        done = run(name, folder, parameters)
-        assert done.returncode == 0, done.stderr
-        return verdicts(folder, name)
-
-    with ThreadPoolExecutor(2) as pool:
-        results = list(pool.map(result, (1, 2)))
+def test_runs_in_another_folder_and_the_threads_do_not_matter(name, forks, tmp_path):
+    """Once in a Jupyter kernel, as the book is made, and once in IPython: the same to the byte."""
+    jupyter, ipython = tmp_path / "jupyter", tmp_path / "ipython"
+    given = SMOKE.get(name, {})
+    one, two = (
+        {"threads": threads} if "threads" in parameters_of(name) else {} for threads in (1, 2)
+    )
+    jupyter.mkdir()
+    out = jupyter / "out.ipynb"
+    execute(notebook(name), out, given | two, jupyter / "build", cwd=jupyter)
+    ipython.mkdir()
+    done = forks.run(notebook(name), ipython, given | one)
+    assert (done["errors"], done["printed"]) == ([], "")
+    results = [verdicts(folder, name) for folder in (jupyter, ipython)]
     assert results[0] == results[1]
     for verdict in json.loads(results[0]):
         assert tuple(verdict) == KEYS
@@ -79,15 +64,22 @@ def test_runs_in_another_folder_and_the_threads_do_not_matter(name, tmp_path):
         else:
             assert verdict["low"] <= verdict["measured"] <= verdict["high"]
         assert name in find(verdict["statement"]).pages
-    executed = nbformat.read(tmp_path / "2" / "out.ipynb", 4)
-    outputs = [out for cell in executed.cells for out in cell.get("outputs", [])]
-    assert not [out for out in outputs if out.output_type in ("error", "stream")]
-    assert any("image/png" in out.get("data", {}) for out in outputs)
+    outputs = [o for cell in nbformat.read(out, 4).cells for o in cell.get("outputs", [])]
+    assert not [o for o in outputs if o.output_type in ("error", "stream")]
+    assert any("image/png" in o.get("data", {}) for o in outputs)
+    assert any("image/png" in kinds for kinds in done["kinds"])
 
 
 def test_a_person_can_run_one_with_papermill_alone(tmp_path):
     words = ["-m", "papermill", "--no-progress-bar", notebook("introduction"), "out.ipynb", "-y"]
-    done = started(tmp_path, *words, yaml.safe_dump(SMOKE["introduction"]))
+    done = subprocess.run(
+        [sys.executable, *map(str, words), yaml.safe_dump(SMOKE["introduction"])],
+        cwd=tmp_path,
+        env={key: os.environ[key] for key in os.environ if key != "SUPERMARKET_BUILD"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert verdicts(tmp_path, "introduction")
 
@@ -96,15 +88,16 @@ TRIES = yaml.safe_load((ROOT / "notebooks" / "tries.yml").read_text(encoding="ut
 
 
 @pytest.mark.parametrize("number", range(len(TRIES)))
-def test_what_a_page_suggests_to_try_next_runs(number, tmp_path):
+def test_what_a_page_suggests_to_try_next_runs(number, forks, tmp_path):
     given = TRIES[number]
-    done = run(given["page"], tmp_path, SMOKE.get(given["page"], {}) | given["parameters"])
+    name = given["page"]
+    done = forks.run(notebook(name), tmp_path, SMOKE.get(name, {}) | given["parameters"])
     if sentence := given.get("refused"):
-        assert done.returncode != 0
-        assert sentence in done.stderr
+        ((_, said, _),) = done["errors"]
+        assert sentence in said
     else:
-        assert done.returncode == 0, (given, done.stderr[-2000:])
-        assert json.loads(verdicts(tmp_path, given["page"]))
+        assert done["errors"] == [], given
+        assert json.loads(verdicts(tmp_path, name))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -179,19 +172,34 @@ BAD = [
 
 
 @pytest.mark.parametrize(("name", "parameters", "sentence"), BAD)
-def test_nonsense_gets_one_sentence_and_nothing_is_computed(name, parameters, sentence, tmp_path):
-    done = run(name, tmp_path, parameters)
-    assert done.returncode != 0
-    assert sentence in done.stderr
+def test_nonsense_gets_one_sentence_and_nothing_is_computed(
+    name, parameters, sentence, forks, tmp_path
+):
+    ((kind, said, shown),) = forks.run(notebook(name), tmp_path, parameters)["errors"]
+    assert kind == "ParameterError"
+    assert sentence in said
     assert not (tmp_path / "build").exists()
-    executed = nbformat.read(tmp_path / "out.ipynb", 4)
-    errors = [
+    is_one_sentence(shown)
+
+
+def test_nonsense_gets_one_sentence_in_jupyter_too(tmp_path):
+    name, parameters, sentence = BAD[0]
+    with pytest.raises(ParameterError) as refused:
+        execute(notebook(name), tmp_path / "out.ipynb", parameters, tmp_path / "build")
+    assert sentence in str(refused.value)
+    assert not (tmp_path / "build").exists()
+    cells = nbformat.read(tmp_path / "out.ipynb", 4).cells
+    (error,) = [
         output
-        for cell in executed.cells
+        for cell in cells
         for output in cell.get("outputs", [])
         if output.output_type == "error"
     ]
-    assert [error.ename for error in errors] == ["ParameterError"]
-    # What IPython shows is the sentence alone.
-    assert len(errors[0].traceback) == 1
-    assert "\n" not in errors[0].traceback[0]
+    assert error.ename == "ParameterError"
+    is_one_sentence(error.traceback)
+
+
+def is_one_sentence(traceback):
+    """What IPython shows of a refusal is the sentence alone."""
+    assert len(traceback) == 1
+    assert "\n" not in traceback[0]
