@@ -42,7 +42,7 @@ _HOME = {
     "network_fixed_point": "theory.jackson",
     "log_network_fixed_point": "theory.jackson",
     "network_trajectory": "theory.jackson",
-    "read_sweep": "lab.sweeps",
+    "read_sweep": "lab.results",
     "ServiceLaw": "service",
     "Exponential": "service",
     "Deterministic": "service",

@@ -8,7 +8,6 @@ from inspect import signature
 from typing import Any, TypeVar
 
 from numpy.random import SeedSequence
-from tqdm import tqdm
 
 from supermarket.validation import ParameterError, integer
 
@@ -60,6 +59,8 @@ def run_points(
     >>> [(run.d, run.n) for run in runs]
     [(1, 1000), (2, 1000)]
     """
+    from tqdm import tqdm
+
     threads = integer("threads", threads, 1, 1000)
     seed = integer("seed", seed, 0)
     points = list(points)

@@ -11,9 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
-
-import pandas as pd
+from typing import TYPE_CHECKING, Any
 
 from supermarket.digits import Digits, numeral, with_powers
 from supermarket.statements import HERE, find
@@ -30,6 +28,9 @@ from supermarket.verdicts import (
     power,
     room,
 )
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Verdict = Mapping[str, Any]
 
@@ -66,7 +67,7 @@ class Table:
      2        2.35
     """
 
-    def __init__(self, frame: pd.DataFrame, note: str = "") -> None:
+    def __init__(self, frame: "pd.DataFrame", note: str = "") -> None:
         self.frame = frame
         self.note = note
 
@@ -89,6 +90,8 @@ class ParameterTable(Table):
     """
 
     def __init__(self, rows: Sequence[tuple[str, Any, str]]) -> None:
+        import pandas as pd
+
         shown = [(name, _value(value), meaning) for name, value, meaning in rows]
         super().__init__(pd.DataFrame(shown, columns=["parameter", "value", "meaning"]))
 
@@ -161,6 +164,8 @@ class VerdictTable:
         return f'<div class="judged">{"".join(parts)}</div>'
 
     def __repr__(self) -> str:
+        import pandas as pd
+
         rows = []
         for verdict in self.verdicts:
             shown = Digits(verdict)

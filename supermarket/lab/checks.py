@@ -207,16 +207,16 @@ def _profile(out: Path) -> str | None:
 
 
 def _of_sweep(out: Path) -> tuple[list[Verdict], Counter[str], int]:
-    from supermarket.lab import sweeps  # pyarrow takes a while to import
+    from supermarket.lab import results
 
-    frame = sweeps.read_sweep(out)
+    frame = results.read_sweep(out)
     points = frame.drop_duplicates(["point", "replica"])
     errors = Counter(points["error"].dropna())
-    missing = sweeps.plan(out)["points"] - len(points)
+    missing = results.plan(out)["points"] - len(points)
     keys = ["experiment", "point", "replica", *(key for key in KEYS if key != "parameters")]
     rows = frame.loc[frame["claim"].notna(), keys].astype(object)
     verdicts = [_without_nan(row) for row in rows.to_dict("records")]
-    swept = frame.loc[rows.index, list(sweeps.plan(out)["grid"])].to_dict("records")
+    swept = frame.loc[rows.index, list(results.plan(out)["grid"])].to_dict("records")
     verdicts = [
         verdict | {"values": values} for verdict, values in zip(verdicts, swept, strict=True)
     ]

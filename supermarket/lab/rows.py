@@ -4,20 +4,20 @@ import json
 import os
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from supermarket.lab import points
-from supermarket.lab.catalogue import Notebook
-from supermarket.lab.grids import Point
-from supermarket.lab.schedulers import Died
 from supermarket.verdicts import KEYS
 
-_NUMBER, _TEXT = pa.float64(), pa.string()
-_TYPES = {"int": pa.int64(), "float": _NUMBER, "str": _TEXT, "list": _TEXT}
-_LISTS = {"against": pa.list_(_NUMBER), "hypotheses": pa.list_(_TEXT)}
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from supermarket.lab.catalogue import Notebook
+    from supermarket.lab.grids import Point
+
+# The types of columns, as Parquet calls them.
+_NUMBER, _WHOLE, _TEXT = "double", "int64", "string"
+_TYPES = {"int": _WHOLE, "float": _NUMBER, "str": _TEXT, "list": _TEXT}
+_LISTS = {"against": [_NUMBER], "hypotheses": [_TEXT]}
 _NUMBERS = ("predicted", "measured", "low", "high", "confidence", "effective")
 # Those of a verdict, but only what is its own of its parameters: the others have columns.
 VERDICT = tuple("at" if key == "parameters" else key for key in KEYS)
@@ -26,13 +26,23 @@ _VERDICT = {
     **dict.fromkeys(_NUMBERS, _NUMBER),
     **_LISTS,
 }
-_ORDER = {"experiment": _TEXT, "point": pa.int64(), "replica": pa.int64()}
-# What no parameter may be called.
-COLUMNS = {*_ORDER, *_VERDICT, *points.made()}
+_ORDER = {"experiment": _TEXT, "point": _WHOLE, "replica": _WHOLE}
 
 
-def table_of(notebook: Notebook, point: Point, outcome: Any) -> pa.Table:
+def columns() -> set[str]:
+    """Return the columns that every sweep has, which no parameter may be called."""
+    from supermarket.lab import points
+
+    return {*_ORDER, *_VERDICT, *points.made()}
+
+
+def table_of(notebook: "Notebook", point: "Point", outcome: Any) -> "pa.Table":
     """Return the rows of a point: one for each verdict, or a single one with its error."""
+    import pyarrow as pa
+
+    from supermarket.lab import points
+    from supermarket.lab.schedulers import Died
+
     if isinstance(outcome, Died):
         outcome = {"verdicts": [], "parameters": {}, "error": str(outcome), "made": points.made()}
     given = {name: p.default for name, p in notebook.parameters.items()} | point.values
@@ -51,28 +61,41 @@ def table_of(notebook: Notebook, point: Point, outcome: Any) -> pa.Table:
         rows.append({**order, **given, **verdict, **rest})
     types = {name: _TYPES[notebook.parameters[name].type] for name in given}
     versions = dict.fromkeys(outcome["made"], _TEXT)
-    return pa.Table.from_pylist(rows, pa.schema({**_ORDER, **types, **_VERDICT, **versions}))
+    columns = {**_ORDER, **types, **_VERDICT, **versions}
+    return pa.Table.from_pylist(rows, pa.schema({name: _type(of) for name, of in columns.items()}))
 
 
-def failed(table: pa.Table) -> bool:
+def _type(named: str | list[str]) -> "pa.DataType":
+    import pyarrow as pa
+
+    return pa.list_(_type(named[0])) if isinstance(named, list) else pa.type_for_alias(named)
+
+
+def failed(table: "pa.Table") -> bool:
     """Tell whether a point ended with an error."""
     return table["error"].null_count < len(table)
 
 
-def _digest(table: pa.Table, key: str) -> bytes:
+def _digest(table: "pa.Table", key: str) -> bytes:
     text = json.dumps([key, table.schema.names, table.to_pylist()])
     return sha256(text.encode()).hexdigest().encode()
 
 
-def keep(path: Path, table: pa.Table, key: str) -> None:
+def keep(path: Path, table: "pa.Table", key: str) -> None:
     """Write the rows of the point with this key."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     buffer = pa.BufferOutputStream()
     pq.write_table(table.replace_schema_metadata({"rows": _digest(table, key)}), buffer)
     write(path, buffer.getvalue().to_pybytes())
 
 
-def read(path: Path, key: str) -> pa.Table | None:
+def read(path: Path, key: str) -> "pa.Table | None":
     """Return the rows of a finished point, None if there are none or the file is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         table = pq.read_table(pa.BufferReader(path.read_bytes()))
         whole = (table.schema.metadata or {}).get(b"rows") == _digest(table, key)

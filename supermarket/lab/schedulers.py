@@ -20,8 +20,6 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from tqdm import tqdm
-
 from supermarket.lab import LabError
 from supermarket.validation import ParameterError
 
@@ -98,6 +96,8 @@ def _serve(pipe: Connection, function: Callable[..., Any]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gave the tasks
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Its own lock is between processes, and Python complains of it when this one is killed.
+    from tqdm import tqdm
+
     tqdm.set_lock(threading.RLock())
     with contextlib.suppress(EOFError, OSError):
         while True:

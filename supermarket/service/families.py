@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import gammainccinv, gammaln, log_ndtr, ndtr, ndtri
 
 from supermarket.service.law import ServiceLaw
 from supermarket.service.numerics import (
@@ -181,7 +181,7 @@ class Gamma(ServiceLaw):
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return the smallest s with ``survival(s) <= p``."""
-        return gammainccinv(self.shape, np.asarray(p, dtype=np.float64)) / self.shape
+        return scipy.special.gammainccinv(self.shape, np.asarray(p, dtype=np.float64)) / self.shape
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
         """Return independent service times, an array of shape `size`."""
@@ -253,12 +253,12 @@ class Weibull(ServiceLaw):
 
     @property
     def _log_g(self) -> float:
-        return float(gammaln(1 + 1 / self.shape))
+        return float(scipy.special.gammaln(1 + 1 / self.shape))
 
     @property
     def scv(self) -> float:
         """Squared coefficient of variation."""
-        return math.expm1(float(gammaln(1 + 2 / self.shape)) - 2 * self._log_g)
+        return math.expm1(float(scipy.special.gammaln(1 + 2 / self.shape)) - 2 * self._log_g)
 
     @property
     def hazard(self) -> str:
@@ -287,7 +287,7 @@ class Weibull(ServiceLaw):
     def moment(self, k: int) -> float:
         """Return ``Gamma(1 + k / shape) / g**k``."""
         k = integer("k", k, 0)
-        return float(exp(gammaln(1 + k / self.shape) - k * self._log_g))
+        return float(exp(scipy.special.gammaln(1 + k / self.shape) - k * self._log_g))
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return the smallest s with ``survival(s) <= p``."""
@@ -333,7 +333,7 @@ class Lognormal(ServiceLaw):
 
     def survival(self, s: ArrayLike) -> np.ndarray:
         """Return P(service time > s)."""
-        return ndtr(-self._z(log(s)))
+        return scipy.special.ndtr(-self._z(log(s)))
 
     def integrated_tail(self, s: ArrayLike) -> np.ndarray:
         """Return the integral of `survival` from `s` to infinity."""
@@ -341,7 +341,7 @@ class Lognormal(ServiceLaw):
 
     def log_survival(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `survival` at ``exp(log_s)``."""
-        return log_ndtr(-self._z(log_s))
+        return scipy.special.log_ndtr(-self._z(log_s))
 
     def log_integrated_tail(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `integrated_tail` at ``exp(log_s)``."""
@@ -354,7 +354,9 @@ class Lognormal(ServiceLaw):
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return the smallest s with ``survival(s) <= p``."""
-        return exp(-self.sigma * ndtri(np.asarray(p, dtype=np.float64)) - self.sigma**2 / 2)
+        return exp(
+            -self.sigma * scipy.special.ndtri(np.asarray(p, dtype=np.float64)) - self.sigma**2 / 2
+        )
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
         """Return independent service times, an array of shape `size`."""

@@ -2,12 +2,14 @@
 
 import ast
 from pathlib import Path
-
-import pandas as pd
+from typing import TYPE_CHECKING
 
 from supermarket import service
 from supermarket.service.law import ServiceLaw
 from supermarket.validation import ParameterError, nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _NAMES = (
     "Exponential", "Deterministic", "Erlang", "Gamma", "Hyperexponential",
@@ -79,7 +81,9 @@ def law_text(name: str, value: object) -> str:
     return str(value)
 
 
-def _column(name: str, value: str) -> pd.Series:
+def _column(name: str, value: str) -> "pd.Series":
+    import pandas as pd
+
     path, _, column = value.partition(":")
     if not Path(path).is_file():
         raise ParameterError(f"{name} = {value!r}: there is no file {path} in {Path.cwd()}.")

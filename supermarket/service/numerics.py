@@ -4,8 +4,8 @@ import math
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import gammaincc, gammaln, log_ndtr, ndtr
 
 from supermarket.validation import ParameterError
 
@@ -71,7 +71,7 @@ def half_line(
 
 def log_gamma_tail(a: float, x: ArrayLike) -> np.ndarray:
     """Return ``log Q(a, x)``, the regularised upper incomplete Gamma function."""
-    return _split(a, x, lambda near: gammaincc(a, near), 0)
+    return _split(a, x, lambda near: scipy.special.gammaincc(a, near), 0)
 
 
 def log_gamma_excess(a: float, x: ArrayLike) -> np.ndarray:
@@ -81,7 +81,7 @@ def log_gamma_excess(a: float, x: ArrayLike) -> np.ndarray:
     """
 
     def near(x: np.ndarray) -> np.ndarray:
-        return gammaincc(a, x) * (1 - x / a) + np.exp(_log_density(a, x)) / a
+        return scipy.special.gammaincc(a, x) * (1 - x / a) + np.exp(_log_density(a, x)) / a
 
     return _split(a, x, near, 1)
 
@@ -110,7 +110,7 @@ def _split(a: float, x: ArrayLike, near: Callable[[np.ndarray], np.ndarray], k: 
 def _log_density(a: float, x: np.ndarray) -> np.ndarray:
     """Return ``log(x**a exp(-x) / Gamma(a))``; for a large a, no large terms are left to cancel."""
     if a < 10:
-        return a * log(x) - x - float(gammaln(a))
+        return a * log(x) - x - float(scipy.special.gammaln(a))
     rest = sum(c * a ** -(2 * i + 1) for i, c in enumerate(_STIRLING))
     return a * _log1p_minus((x - a) / a) + 0.5 * math.log(a / (2 * math.pi)) - rest
 
@@ -145,7 +145,9 @@ def log_lognormal_excess(sigma: float, log_s: ArrayLike) -> np.ndarray:
     result = log_s - z * z / 2 - 0.5 * math.log(2 * math.pi) + np.log(integral)
     result = np.where(z > 0, result, log(exp(result) - np.expm1(np.minimum(log_s, 0.0))))
     early = (z > 0) & (slope < -3)
-    black_scholes = ndtr(-slope) - exp(np.where(early, log_s + log_ndtr(-z), -1.0))
+    black_scholes = scipy.special.ndtr(-slope) - exp(
+        np.where(early, log_s + scipy.special.log_ndtr(-z), -1.0)
+    )
     return np.where(early, np.log(np.where(early, black_scholes, 1.0)), result)
 
 

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike
-from scipy.special import gammaln, loggamma
 
 from supermarket.service.law import Mixture, ServiceLaw, tail_index
 from supermarket.service.numerics import exp, log, power
@@ -113,7 +113,9 @@ class Lomax(ServiceLaw):
         """
         beta, a = self.beta, self.beta - 1
         omega = 28.0
-        while loggamma(beta + 1j * omega).real - gammaln(beta) > _ALIASING:
+        while (
+            scipy.special.loggamma(beta + 1j * omega).real - scipy.special.gammaln(beta) > _ALIASING
+        ):
             omega *= 1.05
         step = 2 * math.pi / omega
         peak = math.log(beta / a)
@@ -126,7 +128,7 @@ class Lomax(ServiceLaw):
             math.log(step)
             + beta * (math.log(a) + log_rate)
             - a * np.exp(log_rate)
-            - float(gammaln(beta))
+            - float(scipy.special.gammaln(beta))
         )
         log_share = log_weight - log_rate
         # below the lowest node the shares are geometric, with ratio exp(-a step)

@@ -4,7 +4,6 @@ Equation numbers are those of Brightwell & Luczak, arXiv:1201.5523.
 """
 
 import math
-from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -101,6 +100,8 @@ def k_lambda_d(lam: float, d: int) -> int:
     """
     lam = arrival_rate(lam)
     d = integer("d", d, 2, EXACT_MAX)
+    from fractions import Fraction  # loads decimal numbers too
+
     spare = 1 - min(Fraction(lam), Fraction(repr(lam)))
     k = 1
     while d**k * spare < 1:

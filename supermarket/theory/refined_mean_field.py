@@ -30,8 +30,8 @@ References
 import math
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy.linalg import solve_continuous_lyapunov
 
 from supermarket.theory.fixed_point import fixed_point
 from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, choice, integer
@@ -229,7 +229,7 @@ class _Scaled:
 
     def covariance(self) -> NDArray[np.float64]:
         """Return D^{-1} W D^{-1}."""
-        return solve_continuous_lyapunov(self.jacobian, -np.diag(self.noise))
+        return scipy.linalg.solve_continuous_lyapunov(self.jacobian, -np.diag(self.noise))
 
 
 def _depth(lam: float, d: int) -> int:

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy.sparse import csc_matrix, csr_array, csr_matrix, diags, identity
-from scipy.sparse.linalg import LinearOperator, eigs, splu
 
 from supermarket.theory.drifts import stationary_covariance
 from supermarket.theory.fixed_point import relaxation_time
@@ -50,7 +49,7 @@ class SmallChain:
     lam: float
     longest: int
     states: NDArray[np.int64]
-    matrix: csr_array
+    matrix: "scipy.sparse.csr_array"
     losses: NDArray[np.float64]
 
     @property
@@ -86,7 +85,9 @@ class SmallChain:
         if size < 20:
             values, vectors = np.linalg.eig(self.matrix.T.toarray())
         else:
-            values, vectors = eigs(csr_matrix(self.matrix.T), 3, which="LR", v0=start, tol=1e-13)
+            values, vectors = scipy.sparse.linalg.eigs(
+                scipy.sparse.csr_matrix(self.matrix.T), 3, which="LR", v0=start, tol=1e-13
+            )
         first, second = np.argsort(-values.real)[:2]
         law = vectors[:, first].real
         return law / law.sum(), float(values[second].real)
@@ -137,7 +138,7 @@ class SmallChain:
         else:
             law = np.zeros_like(self.losses)
             law[self.index(start)] = 1.0
-        forward, done, lost = csr_array(self.matrix.T), 0, 0.0
+        forward, done, lost = scipy.sparse.csr_array(self.matrix.T), 0, 0.0
         for step in np.asarray(steps):
             for _ in range(step - done):
                 lost += float(self.losses @ law)
@@ -229,7 +230,7 @@ def small_chain(n: int, d: int, lam: float, longest: int) -> SmallChain:
             there.append(_row(after, longest))
             chance.append(np.full(size, probability))
     entries = (np.concatenate(chance), (np.concatenate(here), np.concatenate(there)))
-    matrix = csr_array(entries, shape=(size, size))
+    matrix = scipy.sparse.csr_array(entries, shape=(size, size))
     return SmallChain(n, d, lam, longest, states, matrix, losses)
 
 
@@ -304,18 +305,20 @@ def two_level_rates(n: int, d: int, lam: float, spread: float = 8.0) -> NDArray[
         columns.append(there[seen])
         rates.append(rate[seen])
     entries = np.concatenate(rates), (np.concatenate(rows), np.concatenate(columns))
-    generator = csc_matrix(entries, shape=(len(one),) * 2)
-    generator = csc_matrix(generator - diags(np.asarray(generator.sum(axis=1)).ravel()))
+    generator = scipy.sparse.csc_matrix(entries, shape=(len(one),) * 2)
+    generator = scipy.sparse.csc_matrix(
+        generator - scipy.sparse.diags(np.asarray(generator.sum(axis=1)).ravel())
+    )
     shift = 1e-3 / relaxation_time(lam, d)  # just above the spectrum
-    solver = splu(
-        csc_matrix(generator - shift * identity(len(one))),
+    solver = scipy.sparse.linalg.splu(
+        scipy.sparse.csc_matrix(generator - shift * scipy.sparse.identity(len(one))),
         permc_spec="NATURAL",  # a band
         diag_pivot_thresh=0.0,
         options={"SymmetricMode": True},
     )
-    inverse = LinearOperator(generator.shape, solver.solve, dtype=np.float64)
+    inverse = scipy.sparse.linalg.LinearOperator(generator.shape, solver.solve, dtype=np.float64)
     start = np.linspace(-1, 2, len(one))
-    values = eigs(
+    values = scipy.sparse.linalg.eigs(
         generator, 3, sigma=shift, OPinv=inverse, v0=start, tol=1e-10, return_eigenvectors=False
     )
     return np.sort(-values.real)[1:]

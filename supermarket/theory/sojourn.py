@@ -19,8 +19,8 @@ References
 """
 
 import numpy as np
+import scipy
 from numpy.polynomial import legendre
-from scipy.special import binom
 
 from supermarket.compiled import kernel
 from supermarket.service import ServiceLaw
@@ -113,7 +113,7 @@ def _others(
     terms = np.exp(_A / 2) / time * (-1.0) ** np.arange(theta.size) * total.real
     terms[0] /= 2
     sums = np.cumsum(terms)[_TERMS:]
-    average = binom(_AVERAGED, np.arange(_AVERAGED + 1)) / 2.0**_AVERAGED
+    average = scipy.special.binom(_AVERAGED, np.arange(_AVERAGED + 1)) / 2.0**_AVERAGED
     return float(average @ sums + np.exp(d * log_tail[levels]))
 
 

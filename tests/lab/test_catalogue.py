@@ -15,7 +15,7 @@ def test_every_notebook_of_the_book_is_there_and_fits_a_sweep():
         notebook = catalogue.find(name)
         assert notebook.title
         assert notebook.question
-        assert not rows.COLUMNS & notebook.parameters.keys()
+        assert not rows.columns() & notebook.parameters.keys()
         for parameter in notebook.parameters.values():
             assert len(parameter.meaning) > 5
             assert parameter.check(parameter.default) == parameter.default

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from supermarket.__main__ import app
-from supermarket.lab import sweeps
+from supermarket.lab import results
 from supermarket.lab.grids import Grid
 from supermarket.lab.sweeps import sweep
 
@@ -178,7 +178,7 @@ def test_check_says_what_is_missing_of_a_sweep(notebooks, tmp_path):
     partial = called("check", out)
     assert partial.exit_code == 1
     assert partial.stdout.endswith(f"2 holds, {NONE}, 1 points missing\n")
-    assert sweeps.plan(out)["points"] == 2
+    assert results.plan(out)["points"] == 2
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,8 @@ from pandas.testing import assert_frame_equal
 from supermarket import ParameterError
 from supermarket.lab import LabError, catalogue, checks, points, rows, runs
 from supermarket.lab.grids import Grid, read_grid
-from supermarket.lab.sweeps import read_sweep, sweep
+from supermarket.lab.results import read_sweep
+from supermarket.lab.sweeps import sweep
 from supermarket.verdicts import KEYS
 
 pytestmark = pytest.mark.book  # processes of their own: once is enough
