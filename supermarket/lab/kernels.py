@@ -57,6 +57,8 @@ def execute(
     wanted = {
         "SUPERMARKET_BUILD": str(build.resolve()),
         "JUPYTER_PREFER_ENV_PATH": "1",  # this environment's kernel, not the user's own
+        # Matrices here are small: more threads only wait for one another, and count as CPU time.
+        "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
     }
     with _environment(wanted), _transport() as config:
         try:

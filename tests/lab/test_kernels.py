@@ -106,6 +106,18 @@ def test_nothing_is_left_and_what_was_set_is_put_back(tmp_path, monkeypatch):
     assert "JUPYTER_PREFER_ENV_PATH" not in os.environ
 
 
+@pytest.mark.parametrize("wanted", [None, "2"])
+def test_matrices_take_one_thread_unless_told_otherwise(wanted, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    if wanted:
+        monkeypatch.setenv("OPENBLAS_NUM_THREADS", wanted)
+    notebook = write(tmp_path / "a.ipynb", "import os; os.environ['OPENBLAS_NUM_THREADS']")
+    kernels.execute(notebook, tmp_path / "out.ipynb", {}, tmp_path / "build")
+    (output,) = json.loads((tmp_path / "out.ipynb").read_text())["cells"][-1]["outputs"]
+    assert output["data"]["text/plain"] == [f"'{wanted or 1}'"]
+    assert os.environ.get("OPENBLAS_NUM_THREADS") == wanted
+
+
 def test_a_long_path_of_temporary_files_is_not_used_for_sockets(tmp_path, monkeypatch):
     """A socket whose path is too long could not be made."""
     deep = tmp_path / ("d" * 90)
