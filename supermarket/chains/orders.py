@@ -26,6 +26,9 @@ from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
 from supermarket.validation import ParameterError, choice, integer
 
 State = tuple[int, ...]
@@ -82,7 +85,6 @@ def try_every_move(
     ds = tuple(integer("d", choices, 1) for choices in d)
     choice("by", by, ("queue", "rank", "quantile"))
     choice("order", order, ("queues", "tails", "distances"))
-    kept = {"queues": _below, "tails": _fewer_beyond, "distances": _any}[order]
     lengths = range(longest, -1, -1)
     sorts = by != "queue"
     states = list(
@@ -95,14 +97,29 @@ def try_every_move(
             f"{_MOST:.0g} are feasible: choose a smaller n, d or longest."
         )
     lists = _quantiles(n, ds) if by == "quantile" else list(_lists(n, ds))
-    pairs = [(x, y) for x, y in product(states, repeat=2) if kept(x, y)]
-    broken = moves = 0
-    for x, y in pairs:
-        for after in _moves(x, y, lists, thinned):
-            moves += 1
-            end = tuple(tuple(sorted(z, reverse=True)) if sorts else z for z in after)
-            broken += not (_no_farther(x, y, *end) if order == "distances" else kept(*end))
-    return Tried(len(pairs), moves, broken)
+    before = np.array(states, dtype=np.int16)
+    served = [_changed(before, np.full(len(before), q), -1) for q in range(n)]
+    joined = {
+        chosen: _changed(before, np.array(chosen)[np.argmin(before[:, chosen], axis=1)], 1)
+        for both in lists
+        for chosen in both
+    }  # argmin is the first of the shortest
+    after = [(joined[first], joined[second]) for first, second in lists]
+    if thinned:
+        after += [(before, joined[second]) for _, second in lists]
+    after += [(z, z) for z in served]
+    if sorts:
+        after = [(_sorted(first), _sorted(second)) for first, second in after]
+    x, y = (which.ravel() for which in np.indices((len(states),) * 2))
+    if order == "distances":
+        farther = _distances(before, before, x, y)
+        broken = [(_distances(*ends, x, y) > farther).any(axis=1).sum() for ends in after]
+    else:
+        seen = _tails if order == "tails" else np.asarray
+        kept = _all_below(seen(before), seen(before), x, y)
+        x, y = x[kept], y[kept]
+        broken = [(~_all_below(seen(first), seen(second), x, y)).sum() for first, second in after]
+    return Tried(len(x), len(x) * len(after), int(np.sum(broken)))
 
 
 def _lists(n: int, ds: tuple[int, int]) -> Iterator[tuple[State, State]]:
@@ -122,47 +139,36 @@ def _quantiles(n: int, ds: tuple[int, int]) -> list[tuple[State, State]]:
     return pieces
 
 
-def _moves(
-    x: State, y: State, lists: list[tuple[State, State]], thinned: bool
-) -> Iterator[tuple[State, State]]:
-    for first, second in lists:
-        joined = _joined(y, second)
-        yield _joined(x, first), joined
-        if thinned:
-            yield x, joined
-    for q in range(len(x)):
-        yield _left(x, q), _left(y, q)
+def _changed(states: NDArray[np.int16], queues: NDArray[np.int64], by: int) -> NDArray[np.int16]:
+    """Return the states after one queue of each, by its number, has got or lost a customer."""
+    changed = states.copy()
+    changed[np.arange(len(states)), queues] += by
+    return np.maximum(changed, 0)
 
 
-def _joined(state: State, chosen: tuple[int, ...]) -> State:
-    """Return the state after an arrival at the first shortest of the chosen queues."""
-    q = min(chosen, key=lambda q: state[q])
-    return (*state[:q], state[q] + 1, *state[q + 1 :])
+def _sorted(states: NDArray[np.int16]) -> NDArray[np.int16]:
+    return -np.sort(-states, axis=1)
 
 
-def _left(state: State, q: int) -> State:
-    return (*state[:q], max(state[q] - 1, 0), *state[q + 1 :])
+def _tails(states: NDArray[np.int16]) -> NDArray[np.int16]:
+    """Return S_1, S_2, ..., the numbers of customers in position j or higher, of each state."""
+    top = int(states.max(initial=0)) + 1
+    beyond = np.maximum(states[:, :, np.newaxis] - np.arange(top, dtype=np.int16), 0)
+    return beyond.sum(axis=1, dtype=np.int16)
 
 
-def _below(x: State, y: State) -> bool:
-    return all(a <= b for a, b in zip(x, y, strict=True))
+def _all_below(
+    first: NDArray[np.int16], second: NDArray[np.int16], x: NDArray[np.int64], y: NDArray[np.int64]
+) -> NDArray[np.bool_]:
+    """Tell for pairs of rows whether no number of the first is above that of the second."""
+    width = max(first.shape[1], second.shape[1])  # numbers that are not there are 0
+    first, second = (np.pad(z, ((0, 0), (0, width - z.shape[1]))) for z in (first, second))
+    return (first[x] <= second[y]).all(axis=1)
 
 
-def _any(_x: State, _y: State) -> bool:
-    return True
-
-
-def _no_farther(x: State, y: State, x_after: State, y_after: State) -> bool:
-    """Tell whether neither the sum nor the largest of the differences has grown."""
-    before = [abs(a - b) for a, b in zip(x, y, strict=True)]
-    after = [abs(a - b) for a, b in zip(x_after, y_after, strict=True)]
-    return sum(after) <= sum(before) and max(after) <= max(before)
-
-
-def _fewer_beyond(x: State, y: State) -> bool:
-    return all(_beyond(x, j) <= _beyond(y, j) for j in range(1, max(*x, *y) + 1))
-
-
-def _beyond(x: State, j: int) -> int:
-    """Return S_j, the number of customers in position j or higher."""
-    return sum(max(a - j + 1, 0) for a in x)
+def _distances(
+    first: NDArray[np.int16], second: NDArray[np.int16], x: NDArray[np.int64], y: NDArray[np.int64]
+) -> NDArray[np.int16]:
+    """Return the sum and the largest of the differences of pairs of rows."""
+    apart = np.abs(first[x] - second[y])
+    return np.stack([apart.sum(axis=1, dtype=np.int16), apart.max(axis=1)], axis=1)

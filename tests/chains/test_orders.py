@@ -8,6 +8,84 @@ from supermarket import ParameterError
 from supermarket.chains import orders
 from supermarket.chains.orders import try_every_move
 
+# The twin, by definition: one pair and one move after the other.
+
+
+def moves(x, y, lists, thinned):
+    for first, second in lists:
+        y_after = joined(y, second)
+        yield joined(x, first), y_after
+        if thinned:
+            yield x, y_after
+    for q in range(len(x)):
+        yield left(x, q), left(y, q)
+
+
+def joined(state, chosen):
+    """Return the state after an arrival at the first shortest of the chosen queues."""
+    q = min(chosen, key=lambda q: state[q])
+    return (*state[:q], state[q] + 1, *state[q + 1 :])
+
+
+def left(state, q):
+    return (*state[:q], max(state[q] - 1, 0), *state[q + 1 :])
+
+
+def below(x, y):
+    return all(a <= b for a, b in zip(x, y, strict=True))
+
+
+def any_(_x, _y):
+    return True
+
+
+def no_farther(x, y, x_after, y_after):
+    """Tell whether neither the sum nor the largest of the differences has grown."""
+    before = [abs(a - b) for a, b in zip(x, y, strict=True)]
+    after = [abs(a - b) for a, b in zip(x_after, y_after, strict=True)]
+    return sum(after) <= sum(before) and max(after) <= max(before)
+
+
+def fewer_beyond(x, y):
+    return all(beyond(x, j) <= beyond(y, j) for j in range(1, max(*x, *y) + 1))
+
+
+def beyond(x, j):
+    """Return S_j, the number of customers in position j or higher."""
+    return sum(max(a - j + 1, 0) for a in x)
+
+
+def tried_one_by_one(n, ds, longest, by, order, thinned):
+    kept = {"queues": below, "tails": fewer_beyond, "distances": any_}[order]
+    lengths, sorts = range(longest, -1, -1), by != "queue"
+    states = list(
+        itertools.combinations_with_replacement(lengths, n)
+        if sorts
+        else itertools.product(lengths, repeat=n)
+    )
+    lists = orders._quantiles(n, ds) if by == "quantile" else list(orders._lists(n, ds))
+    pairs = [(x, y) for x, y in itertools.product(states, repeat=2) if kept(x, y)]
+    broken = made = 0
+    for x, y in pairs:
+        for after in moves(x, y, lists, thinned):
+            made += 1
+            end = tuple(tuple(sorted(z, reverse=True)) if sorts else z for z in after)
+            broken += not (no_farther(x, y, *end) if order == "distances" else kept(*end))
+    return len(pairs), made, broken
+
+
+@pytest.mark.parametrize("order", ["queues", "tails", "distances"])
+@pytest.mark.parametrize("by", ["queue", "rank", "quantile"])
+@pytest.mark.parametrize("thinned", [False, True])
+def test_all_at_once_are_as_many_as_one_by_one(by, order, thinned):
+    """Also where most moves break the order, so that the counts are not 0."""
+    broken = 0
+    for n, ds, longest in ((2, (2, 1), 3), (3, (1, 2), 2), (3, (2, 2), 2), (1, (3, 2), 4)):
+        found = try_every_move(n, ds, longest, by=by, order=order, thinned=thinned)
+        assert found == tried_one_by_one(n, ds, longest, by, order, thinned)
+        broken += found.broken
+    assert broken > 0
+
 
 @pytest.mark.parametrize(("n", "longest"), [(3, 3), (4, 2)])
 @pytest.mark.parametrize("ds", [(2, 1), (3, 2), (2, 2)])
@@ -72,8 +150,8 @@ def test_the_pieces_of_the_uniform_number_have_the_chances_of_the_ranks():
 
 def test_a_pair_by_hand():
     """Two queues, (1, 0) and (1, 0), lists of two: all arrivals join the empty one but (0, 0)."""
-    moves = list(orders._moves((1, 0), (1, 0), list(orders._lists(2, (2, 1))), False))
-    assert moves == [
+    made = list(moves((1, 0), (1, 0), list(orders._lists(2, (2, 1))), False))
+    assert made == [
         ((2, 0), (2, 0)),
         ((1, 1), (2, 0)),
         ((1, 1), (1, 1)),
@@ -81,16 +159,16 @@ def test_a_pair_by_hand():
         ((0, 0), (0, 0)),
         ((1, 0), (1, 0)),
     ]
-    assert orders._joined((1, 1, 0), (1, 0)) == (1, 2, 0)  # a tie: the first in the list
+    assert joined((1, 1, 0), (1, 0)) == (1, 2, 0)  # a tie: the first in the list
 
 
 def test_tails_are_numbers_of_customers():
     for x in itertools.product(range(4), repeat=3):
-        assert orders._beyond(x, 1) == sum(x)
-        assert orders._beyond(x, 3) == x.count(3)
-    assert orders._fewer_beyond((2, 2, 2), (3, 2, 1))
-    assert not orders._fewer_beyond((3, 2, 1), (2, 2, 2))
-    assert not orders._below((2, 2, 2), (3, 2, 1))
+        assert beyond(x, 1) == sum(x)
+        assert beyond(x, 3) == x.count(3)
+    assert fewer_beyond((2, 2, 2), (3, 2, 1))
+    assert not fewer_beyond((3, 2, 1), (2, 2, 2))
+    assert not below((2, 2, 2), (3, 2, 1))
 
 
 def test_refuses():
