@@ -24,6 +24,56 @@ from supermarket.validation import ParameterError, integer
 _CONSTANT = 1e-9  # of a control's variance: less than this, and it is a combination of the others
 
 
+def job_controls(
+    busy: ArrayLike, jobs: ArrayLike, n: int, lam: float, centre: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    r"""Return three numbers for each state whose mean in equilibrium is 0, as controls.
+
+    The number of jobs grows by arrivals at rate lam n and falls at rate n G, with G the share of
+    busy queues, whatever the rule of choice. In equilibrium its first three powers have no trend.
+    With S the jobs per queue less any fixed number c that is,
+
+    .. math::
+        \mathbb E\,(G - \lambda) = 0, \qquad
+        \mathbb E\Big[S (G - \lambda) - \frac\lambda n\Big] = 0, \qquad
+        \mathbb E\Big[S^2 (G - \lambda) - \frac{2 \lambda}n S - \frac\lambda{n^2}\Big] = 0.
+
+    Near saturation the second tells most of what the mean number of waiting jobs is off by (derived
+    in this project).
+
+    Parameters
+    ----------
+    busy, jobs : array_like of float, shape (m,)
+        Share of busy queues and number of jobs per queue in m states, not averages over time.
+    n : int
+        Number of queues, with exponential service times of mean 1.
+    lam : float
+        Arrival rate per queue.
+    centre : float
+        c, chosen before the run. The nearer to the mean of `jobs`, the more the controls tell.
+
+    Returns
+    -------
+    tuple of ndarray of float64, shape (m,)
+        Times 1, sqrt(n) and n: of the size of the fluctuations of G.
+
+    Examples
+    --------
+    >>> from supermarket import simulate
+    >>> from supermarket.controls import job_controls
+    >>> run = simulate(100, 2, 0.7, horizon=2000, batches=4000, seed=1)
+    >>> busy, jobs = run.batch_ends[:, 1] / 100, run.batch_ends[:, 1:].sum(axis=1) / 100
+    >>> [bool(abs(x.mean()) < 0.01) for x in job_controls(busy, jobs, 100, 0.7, centre=1.1)]
+    [True, True, True]
+    """
+    over = np.asarray(busy, dtype=np.float64) - lam
+    away = np.asarray(jobs, dtype=np.float64) - centre
+    root = math.sqrt(n)
+    second = root * (away * over - lam / n)
+    third = n * (away**2 * over - 2 * lam / n * away - lam / n**2)
+    return over, second, third
+
+
 def controlled_interval(
     batches: ArrayLike,
     controls: Sequence[ArrayLike],

@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles import counts_of, exact
 
 from supermarket import fixed_point, simulate, small_chain
-from supermarket.controls import controlled_interval, level_control, pair_control
+from supermarket.controls import controlled_interval, job_controls, level_control, pair_control
 from supermarket.statistics import mean_interval
 from supermarket.validation import ParameterError
 
@@ -33,6 +34,17 @@ def test_what_the_controls_explain_is_taken_out():
     plain, found = mean_interval(values), controlled_interval(values, [control, other])
     assert found.high - found.low < 0.3 * (plain.high - plain.low)
     assert found.effective > 10 * len(values)
+
+
+@pytest.mark.parametrize("centre", [0.0, 0.4, 2.0])
+def test_the_number_of_jobs_has_no_trend_in_equilibrium(centre):
+    """On small chains known exactly; without constants two would be off by 0.1 and more."""
+    for n, d in ((2, 1), (3, 2), (3, 3)):
+        longest = 9 if d > 1 else 25
+        states, _, law = exact(n, d, 0.4, True, longest)
+        shares = np.array([counts_of(state, longest) for state in states]) / n
+        found = job_controls(shares[:, 1], shares[:, 1:].sum(axis=1), n, 0.4, centre)
+        assert np.allclose([law @ one for one in found], 0.0, atol=1e-5)
 
 
 def test_a_control_whose_mean_is_not_what_was_said_moves_the_estimate():

@@ -344,7 +344,8 @@ def measure(
     path, last = [], []
     upcoming = list(todo.times)
     for begin, end in pairwise(ends):
-        batch_profile, batch_top, now = np.zeros(1), np.zeros(1), begin
+        batch_profile, batch_top = np.zeros((2, len(chain.counts)))
+        now = begin
         while upcoming and (upcoming[0] < end or end == ends[-1]):
             moment = upcoming.pop(0)
             if moment > now:
@@ -402,22 +403,23 @@ class _Clock:
         todo, chain = self.todo, self.chain
         in_steps = todo.time_unit == "steps"
         events = int(length) if in_steps else self._arrivals_and_departures(length)
-        summed, at_top, left = np.zeros(1), np.zeros(1), events
+        summed, at_top = np.zeros((2, len(chain.counts)))
+        left = events
         while left > 0:
             moved = np.zeros(len(chain.counts), dtype=chain.tally)
             stayed = np.zeros_like(moved)
             done = chain.advance(min(left, chain.events_a_call), moved, stayed)
             # The sum of a count over the states left by steps 1..done, from its changes alone.
             summed = _add(summed, chain.counts * float(done) - moved)
-            at_top = _add(at_top, stayed.astype(np.float64))
+            at_top = _add(at_top, stayed)
             left -= done
             if chain.counts[-2] > 0:
                 chain.grow()
         self.events += events
         states = events
         if not in_steps:  # the state after the last event is held too
-            summed = _add(summed, chain.counts.astype(np.float64))
-            at_top = _add(at_top, np.eye(1, len(chain.counts), _top(chain.counts))[0])
+            summed = _add(summed, chain.counts)
+            at_top[_top(chain.counts)] += 1.0
             states += 1
         return summed / (todo.n * states), at_top / states
 
@@ -434,6 +436,8 @@ def _top(counts: NDArray[np.int64]) -> int:
 
 def _add(a: NDArray[np.float64], b: NDArray[np.float64]) -> NDArray[np.float64]:
     """Add two arrays, the shorter one continued by zeros."""
+    if len(a) == len(b):
+        return a + b
     total = np.zeros(max(len(a), len(b)))
     total[: len(a)] += a
     total[: len(b)] += b
