@@ -491,13 +491,11 @@ def _by_threshold(rng, exact, state, limits, classes, levels, n):
     """Return class and tasks of a random green, else yellow, else any pool."""
     if state[_GREEN] > 0:
         left = int(rng.random() * state[_GREEN])
-        for below in range(1, exact.shape[1]):  # most of them lack one task or two
-            for i in range(len(exact)):
-                j = limits[i] - below
-                if j >= 0:
-                    left -= exact[i, j]
-                    if left < 0:
-                        return i, j
+        for i in range(len(exact)):
+            for j in range(limits[i] - 1, -1, -1):
+                left -= exact[i, j]
+                if left < 0:
+                    return i, j
     i, j = classes[state[_THRESHOLD]], levels[state[_THRESHOLD]] - 1
     if exact[i, j] > 0:
         return i, j

@@ -69,17 +69,12 @@ class Labelled:
     def best(self):
         return best_utility(self.pools, self.tasks.sum() / self.n)
 
-    def missing(self):
-        """Return how many tasks each pool lacks of those that it should have at threshold r."""
-        meant = self.pairs[: self.r]
-        limits = [max((j for i, j in meant if i == own), default=0) for own in self.classes]
-        return np.array(limits) - self.tasks
-
     def colours(self):
         """Return the green and the yellow pools at threshold r."""
-        missing = self.missing()
+        meant = self.pairs[: self.r]
+        limits = [max((j for i, j in meant if i == own), default=0) for own in self.classes]
         following, level = self.pairs[self.r]
-        green = [k for k in range(self.n) if missing[k] > 0]
+        green = [k for k in range(self.n) if self.tasks[k] < limits[k]]
         yellow = [k for k, (i, x) in enumerate(self.labels()) if (i, x) == (following, level - 1)]
         return green, yellow
 
@@ -108,12 +103,9 @@ class Labelled:
         candidates = self.candidates()
         green, yellow = self.colours()
         coloured = self.policy == "threshold" and bool(green or yellow)
-        # As the chain finds them: by class and number of tasks, green ones by what they lack.
-        missing = self.missing()
-        if coloured:
-            candidates.sort(key=lambda k: (missing[k], self.classes[k]))
-        else:
-            candidates.sort(key=lambda k: (self.classes[k], self.tasks[k]))
+        # As the chain finds them: by class, and by the number of tasks.
+        down = -1 if coloured else 1
+        candidates.sort(key=lambda k: (self.classes[k], down * self.tasks[k]))
         # Nothing is drawn where all candidates are alike for sure.
         alike = self.policy == "jlmu" or (coloured and not green)
         chosen = candidates[0 if alike else int(self.rng.random() * len(candidates))]
