@@ -17,7 +17,8 @@ with the same w, lead to a rank further down, and so to a smaller S_j.
 
 Copies may differ in their arrival rate: the one with the smaller rate leaves out a share of the
 arrivals. Copies that agree in it and in d can make many events at a time by rank, see
-`supermarket.chains.coupled_batches`.
+`supermarket.chains.coupled_batches`; and many pairs of few queues can go in lock step, see
+`couple_replicas`.
 """
 
 import math
@@ -30,9 +31,10 @@ from numpy.typing import ArrayLike, NDArray
 
 import supermarket
 from supermarket.chains import coupled_batches
-from supermarket.chains.measure import Plan, plan
+from supermarket.chains.measure import Plan, Simulation, plan
 from supermarket.chains.occupancy import start_counts
 from supermarket.chains.queues import checked_lengths
+from supermarket.chains.replicas import simulate_replicas
 from supermarket.compiled import kernel
 from supermarket.statistics import Interval, mean_interval
 from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, choice, integer
@@ -48,7 +50,8 @@ class Coupling:
     Attributes
     ----------
     met : int or None
-        Steps of the chain until the copies were the same; None if they were not by the horizon.
+        Steps of the chain until the copies were the same; None if they were not by the horizon, or
+        if the step was not looked for.
     times : ndarray of float64, shape (m,)
         Times since the start, in mean service times.
     l1, linf : ndarray of int64, shape (m,)
@@ -56,7 +59,7 @@ class Coupling:
         difference in length.
     final : tuple of ndarray of int64
         Where the copies ended: n lengths each, or counts each.
-    by : {"queue", "rank, scan", "rank, batches"}
+    by : {"queue", "rank, scan", "rank, batches", "rank, replicas"}
     n, d, lam, horizon, seed, version
         What the run was asked for; d and lam are pairs, `seed` is (entropy, spawn key).
     """
@@ -76,7 +79,12 @@ class Coupling:
 
     @property
     def time(self) -> float:
-        """Mean service times until the copies met, n (1 + lam) steps each; inf if they did not."""
+        """Mean service times until the copies met, n (1 + lam) steps each; inf if they did not.
+
+        NaN where the step is not looked for, see `couple_replicas`.
+        """
+        if self.by == "rank, replicas":
+            return math.nan
         return math.inf if self.met is None else self.met / (self.n * (1 + max(self.lam)))
 
 
@@ -232,6 +240,88 @@ def couple_ranks(
     return _run(kind(s, t, ds, lams, rng), f"rank, {engine}", ds, lams, todo)
 
 
+def couple_replicas(
+    n: int,
+    d: int,
+    lam: float,
+    replicas: int,
+    *,
+    starts: tuple[str | ArrayLike, str | ArrayLike],
+    horizon: float,
+    seed: int | SeedSequence,
+    times: ArrayLike,
+    threads: int = 1,
+    max_hours: float = 1.0,
+) -> list[Coupling]:
+    """Run many pairs of copies coupled by rank in lock step, for their distances at given times.
+
+    The copies of `supermarket.simulate_replicas` draw the ranks of their events, whatever their
+    state is. So those with the same stream see the same events at the same ranks: two sets of
+    copies with one seed are pairs. This takes a quarter of the time of `couple_ranks`, but the step
+    at which a pair meets is not looked for, and the horizon is that of all pairs.
+
+    Parameters
+    ----------
+    n : int
+        Number of queues, from 1 to 32767.
+    replicas : int
+        Number of pairs; groups of 64 take as long whether they are full or not.
+    starts, d, lam, horizon, seed, times
+        As in `couple_ranks`; d and lam are the same for both copies.
+    threads, max_hours
+        As in `supermarket.simulate_replicas`.
+
+    Returns
+    -------
+    list of Coupling
+        One a pair.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is not allowed, or the runs would take longer than `max_hours`.
+
+    Examples
+    --------
+    >>> from supermarket.chains.coupled import couple_replicas
+    >>> starts = ("empty", [1.0, 1.0, 1.0])
+    >>> pairs = couple_replicas(100, 2, 0.5, 8, starts=starts, horizon=4, times=[1, 4], seed=1)
+    >>> len(pairs), all(pair.l1[1] <= pair.l1[0] <= 200 for pair in pairs)
+    (8, True)
+    """
+    if not isinstance(seed, SeedSequence):
+        seed = SeedSequence(integer("seed", seed, 0))
+    copies = [
+        simulate_replicas(
+            n, d, lam, replicas, horizon=horizon, warmup=0, start=start, times=times, batches=2,
+            seed=SeedSequence(seed.entropy, spawn_key=seed.spawn_key), threads=threads,
+            max_hours=max_hours / 2,
+        )
+        for start in _pair("starts", starts)
+    ]  # fmt: skip
+    return [_seen_pair(first, second) for first, second in zip(*copies, strict=True)]
+
+
+def _seen_pair(first: Simulation, second: Simulation) -> Coupling:
+    """Return the distances of two copies that saw the same events."""
+    both = [_side_by_side(*ends) for ends in zip(first.path, second.path, strict=True)]
+    distances = np.array([_apart(*pair) for pair in both], dtype=np.int64).reshape(-1, 2)
+    return Coupling(
+        met=None,
+        times=first.times,
+        l1=distances[:, 0],
+        linf=distances[:, 1],
+        final=_side_by_side(first.final, second.final),
+        by="rank, replicas",
+        n=first.n,
+        d=(first.d, first.d),
+        lam=(first.lam, first.lam),
+        horizon=first.horizon,
+        seed=first.seed,
+        version=supermarket.__version__,
+    )
+
+
 def decay_rate(runs: Sequence[Coupling], confidence: float = 0.95, *, among: int = 1) -> Interval:
     """Return the rate at which the mean l1 distance decays from the first time to the last.
 
@@ -346,10 +436,7 @@ class _Ranks:
         return _by_rank(self.rng, *self.copies, *self.rule, steps, self.apart)
 
     def distances(self) -> tuple[int, int]:
-        s, t = self.copies
-        # Sorted lengths can differ only from one of the counts to the next, taken together.
-        ranks = np.union1d(s, t)[:-1]  # 0 is among them; n is no rank
-        return int(np.abs(s - t).sum()), int(np.abs(_at(s, ranks) - _at(t, ranks)).max())
+        return _apart(*self.copies)
 
 
 class _ManyRanks(_Ranks):
@@ -361,6 +448,13 @@ class _ManyRanks(_Ranks):
 
     def _step(self, steps: int) -> tuple[int, int]:
         return coupled_batches.advance(self.rng, *self.copies, self.d, self.lam, steps)
+
+
+def _apart(s: NDArray[np.int64], t: NDArray[np.int64]) -> tuple[int, int]:
+    """Return the sum and the largest of the differences of the sorted lengths."""
+    # Sorted lengths can differ only from one of the counts to the next, taken together.
+    ranks = np.union1d(s, t)[:-1]  # 0 is among them; n is no rank
+    return int(np.abs(s - t).sum()), int(np.abs(_at(s, ranks) - _at(t, ranks)).max())
 
 
 def _at(counts: NDArray[np.int64], ranks: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -15,9 +15,14 @@ from numba import njit
 from oracles import JIT, Uniforms, counts_of, exact
 from scipy.stats import chi2
 
-from supermarket import ParameterError, sweep
+from supermarket import ParameterError, simulate_replicas, sweep
 from supermarket.chains import coupled
-from supermarket.chains.coupled import couple_queues, couple_ranks, sorted_lengths
+from supermarket.chains.coupled import (
+    couple_queues,
+    couple_ranks,
+    couple_replicas,
+    sorted_lengths,
+)
 
 by_queue = getattr(coupled._by_queue, "py_func", coupled._by_queue)
 by_rank = getattr(coupled._by_rank, "py_func", coupled._by_rank)
@@ -445,6 +450,47 @@ def test_sorted_distances_are_read_off_the_counts(n):
         pair = coupled._Ranks(counts_of(x, 7), counts_of(y, 7), (2, 2), (0.5, 0.5), None)
         assert pair.distances() == distances(x.tolist(), y.tolist())
         assert sorted_lengths(counts_of(x, 7)).tolist() == x.tolist()
+
+
+def test_replicas_with_one_seed_are_pairs_by_rank():
+    """Their distances have the means of the other engine's, and never grow; 1 in 10**6.
+
+    Of copies with streams of their own the means are another, and the distances grow.
+    """
+    given = {"n": 4, "d": 2, "lam": LAM, "starts": ([1.0, 0.5], [1.0, 1.0, 1.0, 0.5])}
+    given |= {"horizon": 40, "times": [0, 0.5, 2, 10, 40]}
+    runs = 512 if JIT else 64
+    pairs = couple_replicas(**given, replicas=runs, seed=1)
+    one_by_one = sweep.run_points(couple_ranks, [given] * runs, seed=2)
+
+    def apart(couplings):
+        return np.array([(pair.l1, pair.linf) for pair in couplings], dtype=float)
+
+    def far(mine, others):
+        error = np.sqrt((mine.var(axis=0) + others.var(axis=0)) / runs)
+        return np.abs(mine.mean(axis=0) - others.mean(axis=0)) > 5.3 * error
+
+    mine = apart(pairs)
+    assert np.all(np.diff(mine, axis=2) <= 0)
+    assert not far(mine, apart(one_by_one)).any()
+    ends = [simulate_replicas(4, 2, LAM, runs, horizon=40, warmup=0, start=start, batches=2,
+                              times=given["times"], seed=seed)
+            for seed, start in enumerate(given["starts"])]  # fmt: skip
+    strangers = apart([coupled._seen_pair(*two) for two in zip(*ends, strict=True)])
+    assert far(strangers, mine)[0, 3:].all()
+    assert np.any(np.diff(strangers, axis=2) > 0)
+
+
+def test_replicas_say_what_made_them():
+    given = {"n": 5, "d": 2, "lam": 0.5, "starts": ("empty", [1.0, 1.0]), "horizon": 2, "seed": 3}
+    pairs = couple_replicas(**given, replicas=3, times=[1])
+    again = couple_replicas(**given, replicas=3, times=[1])
+    assert [pair.l1[0] for pair in pairs] == [pair.l1[0] for pair in again]
+    assert [pair.seed for pair in pairs] == [(3, (k,)) for k in range(3)]
+    assert pairs[0].by == "rank, replicas"
+    assert math.isnan(pairs[0].time)
+    with pytest.raises(ParameterError, match="starts must be a pair"):
+        couple_replicas(**given | {"starts": "empty"}, replicas=3, times=[1])
 
 
 QUEUES = {"d": 2, "lam": 0.5, "lengths": ([0, 0], [1, 1]), "horizon": 1, "seed": 1}
