@@ -12,16 +12,17 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from numba import njit
 from oracles import JIT, Uniforms
 
 from supermarket import ParameterError
 from supermarket.chains import memory, occupancy
 from supermarket.chains.measure import with_room
 from supermarket.chains.memory import Memory, simulate_memory
+from supermarket.compiled import kernel
 from supermarket.theory.memory import log_memory_fixed_point, memory_trajectory
 
 Z = 5.5
+outcome = memory._outcome  # by name, so that it is part of what kernels here are kept by
 SPAN = 1.0 if JIT else 0.01
 scan = partial(simulate_memory, engine="scan")
 table = partial(simulate_memory, engine="table")
@@ -173,7 +174,7 @@ def test_without_memory_it_is_the_plain_chain():
             np.testing.assert_array_equal(s, twin)
 
 
-@njit(nogil=True)
+@kernel
 def labelled(rng, x, remembered, d, lam, events):
     """The definition, queue by queue."""
     n = len(x)
@@ -241,11 +242,19 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam):
             if state[m] == state[m + 1]:  # no queue of this length could be remembered
                 continue
             rule = (m, state, np.zeros(len(s)), top, d, arrival)
-            for wanted in certain[::sparse]:
-                for uniform in (wanted / bins, (wanted + 1 - 1e-9) / bins):
-                    event, after = memory._outcome(uniform, *rule)
-                    assert event == int(row[wanted]) >> 4 & 63
-                    assert after == base + (int(row[wanted]) >> 1 & 7)
+            assert bins_agree(row, certain[::sparse], base, *rule)
+
+
+@kernel
+def bins_agree(row, which, base, m, s, below, top, d, arrival):
+    for wanted in which:
+        entry = np.int64(row[wanted])
+        for shift in (0.0, 1 - 1e-9):
+            uniform = (wanted + shift) / len(row)
+            event, after = outcome(uniform, m, s, below, top, d, arrival)
+            if event != entry >> 4 & 63 or after != base + (entry >> 1 & 7):
+                return False
+    return True
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ seeds are fixed, so a green test stays green until the stream or the code change
 
 import math
 from fractions import Fraction
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -17,8 +17,10 @@ from oracles import JIT, Uniforms, counts_of, exact, exact_profile
 from supermarket import ParameterError, fixed_point, simulate, simulate_queues
 from supermarket.chains import occupancy
 from supermarket.chains.measure import measure, plan, with_room
+from supermarket.compiled import kernel
 
 Z = 5.5
+outcome = occupancy._outcome  # by name, so that it is part of what kernels here are kept by
 # Pure Python steps cost some fifty times more: shorter runs there, the same comparisons.
 SPAN = 1.0 if JIT else 0.02
 
@@ -71,12 +73,15 @@ def test_every_transition_has_its_exact_probability(n, d, replacement):
 @pytest.mark.parametrize(("n", "d"), [(2, 1), (2, 2), (3, 2), (4, 2), (4, 3)])
 @pytest.mark.parametrize("engine", ENGINES)
 def test_stationary_law_of_small_systems(engine, n, d, replacement):
-    """Power: a bias of 1 % in any level's share is some 8 standard errors here."""
+    """Power: a bias of 1 % in any level's share is some 8 standard errors here.
+
+    The table, slow at such n, has a twentieth of the events: its path at such n is also compared
+    with that of the scan, event for event.
+    """
     lam, longest = 0.5, {2: 24, 3: 14, 4: 11}[n]
     profile, tops = exact_profile(n, d, lam, replacement, longest)
-    run = engine(
-        n, d, lam, horizon=1e6 * SPAN, seed=n + 10 * d, batches=64, replacement=replacement
-    )
+    horizon = 1e6 * SPAN if engine is not table else 5e4 * max(SPAN, 0.4)
+    run = engine(n, d, lam, horizon=horizon, seed=n + 10 * d, batches=64, replacement=replacement)
     seen = np.flatnonzero(profile * n * run.horizon > 2000)
     scores = z_scores(run.batch_profiles[:, seen], profile[seen])
     assert np.abs(scores).max() < Z
@@ -119,24 +124,28 @@ def test_the_published_means_tell_the_replacement_rules_apart():
     assert interval.high < 1.219
 
 
+@cache
+def paths_of(chain, d, lam, replacement):
+    """Return the counts at some times, from 40 replicas that start empty."""
+    start = {} if chain is labelled else {"start": "empty"}
+    runs = [
+        chain(
+            1000, d, lam, horizon=8.0, seed=seed, warmup=0, times=[0.5, 1.0, 2.0, 4.0, 8.0],
+            batches=2, replacement=replacement, **start,
+        ).path[:, :8]
+        for seed in range(40 if JIT else 4)
+    ]  # fmt: skip
+    return np.array(runs, dtype=float)
+
+
 @pytest.mark.parametrize(("d", "lam"), [(2, 0.9), (50, 0.95)])
 @pytest.mark.parametrize("replacement", [True, False])
 @pytest.mark.parametrize("engine", [scan, table, ranks])
 def test_both_chains_agree_at_a_thousand_queues(engine, d, lam, replacement):
     """Profiles, second moments at fixed times and the transient, from 40 replicas each."""
-    n, times, replicas = 1000, [0.5, 1.0, 2.0, 4.0, 8.0], 40 if JIT else 4
-    paths = {}
-    for chain in (engine, labelled):
-        runs = []
-        for seed in range(replicas):
-            start = {"start": "empty"} if chain is engine else {}
-            run = chain(
-                n, d, lam, horizon=8.0, seed=seed, warmup=0, times=times, batches=2,
-                replacement=replacement, **start,
-            )  # fmt: skip
-            runs.append(run)
-        paths[chain] = np.array([run.path[:, :8] for run in runs], dtype=float)
-    a, b = paths.values()
+    n = 1000
+    a, b = (paths_of(chain, d, lam, replacement) for chain in (engine, labelled))
+    replicas = len(a)
     error = np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / replicas)
     difference = a.mean(axis=0) - b.mean(axis=0)
     assert np.all(np.abs(difference) <= Z * error + 1e-9 + (0 if JIT else 20))
@@ -173,19 +182,39 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam, replac
             anywhere = rng.integers(low[i], high[i] + 1)
             state[i] = (low[i], high[i], anywhere)[corner if corner < 2 else rng.integers(3)]
         state[1 : top + 1] = np.minimum.accumulate(state[1 : top + 1])
-        rule = (state, np.zeros(2 * len(s), dtype=np.int64), n, top, d, arrival, replacement)
-        for wanted in certain[::sparse]:
-            for uniform in (wanted / bins, (wanted + 1 - 1e-9) / bins):
-                assert occupancy._outcome(uniform, 0, *rule) == means[wanted]
-        for one in lone[::sparse]:  # one comparison tells as much as all of them
-            for uniform in (one + np.array([0, rng.random(), 1 - 1e-9])) / bins:
-                only = occupancy._outcome(uniform, -1 - means[one], *rule)
-                assert only == occupancy._outcome(uniform, 0, *rule)
+        seen = np.zeros(2 * len(s), dtype=np.int64)
+        rule = (state, seen, n, top, d, arrival, replacement)
+        assert certain_bins_agree(means, certain[::sparse], *rule)
+        assert lone_bins_agree(means, lone[::sparse], rng.random(bins), *rule)
+
+
+@kernel
+def certain_bins_agree(means, which, s, seen, n, top, d, arrival, replacement):
+    for wanted in which:
+        for shift in (0.0, 1 - 1e-9):
+            uniform = (wanted + shift) / len(means)
+            event = outcome(uniform, 0, s, seen, n, top, d, arrival, replacement)
+            if event != means[wanted]:
+                return False
+    return True
+
+
+@kernel
+def lone_bins_agree(means, which, inside, s, seen, n, top, d, arrival, replacement):
+    """Tell whether in these bins one comparison tells as much as all of them."""
+    for one in which:
+        for shift in (0.0, inside[one], 1 - 1e-9):
+            uniform = (one + shift) / len(means)
+            only = outcome(uniform, -1 - means[one], s, seen, n, top, d, arrival, replacement)
+            if only != outcome(uniform, 0, s, seen, n, top, d, arrival, replacement):
+                return False
+    return True
 
 
 @pytest.mark.parametrize(
     ("n", "d", "lam", "replacement"),
-    [(1, 1, 0.5, True), (300, 2, 0.9, True), (5000, 70, 0.99, False), (10**6, 1000, 0.999, True)],
+    [(1, 1, 0.5, True), (2, 2, 0.5, True), (3, 2, 0.5, False), (4, 3, 0.5, True),
+     (4, 3, 0.5, False), (300, 2, 0.9, True), (5000, 70, 0.99, False), (10**6, 1000, 0.999, True)],
 )  # fmt: skip
 def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, replacement, monkeypatch):
     """With 2**14 bins and the same uniforms, those that the bins leave open drawn as 1/3."""
