@@ -88,24 +88,39 @@ class NetworkSimulation(Simulation):
         r"""Return intervals for n times the covariance of two queues' indicators, for every level.
 
         At level i it is :math:`n \operatorname{Cov}(1\{Q_1 \ge i\}, 1\{Q_2 \ge i\})`, with two
-        different queues and the law of the stationary network. Queues are exchangeable, so with S
-        of them of length at least i it is n times E S (S - 1) / (n (n - 1)) - (E S / n)**2, and
-        the means are over time. The error of the second mean is carried through to first order; a
-        run of length T has a bias of order 1 / T.
+        different queues and the law of the stationary network. A run of length T has a bias of
+        order 1 / T.
 
         Raises
         ------
         ParameterError
             If there is only one queue, or there are fewer than 8 batches.
         """
+        return batch_interval(self.covariance_batches(), confidence, among=among)
+
+    def covariance_batches(self) -> NDArray[np.float64]:
+        r"""Return what each batch says of the covariances of `covariance_interval`.
+
+        Queues are exchangeable, so with S of them of length at least i the covariance is
+        E S (S - 1) / (n (n - 1)) - (E S / n)**2, and the means are over time. The second mean is
+        that of the whole run, with the error of each batch to first order, so that the mean of the
+        batches is the estimate.
+
+        Returns
+        -------
+        ndarray of float64, shape (batches, levels)
+
+        Raises
+        ------
+        ParameterError
+            If there is only one queue.
+        """
         n = self.n
         if n == 1:
             raise ParameterError("n = 1 has no two queues to compare: choose n >= 2.")
         mean = self.profile
         pairs = (self.batch_squares / n - self.batch_profiles) / (n - 1)
-        return batch_interval(
-            n * (pairs - 2 * mean * self.batch_profiles + mean**2), confidence, among=among
-        )
+        return n * (pairs - 2 * mean * self.batch_profiles + mean**2)
 
     def _a_job(self, sums: NDArray, confidence: float, among: int) -> Interval:
         """Return intervals for ratios of sums over jobs to the number of jobs."""

@@ -469,6 +469,13 @@ def test_a_queue_too_long_to_count(monkeypatch):
         )
 
 
+def test_the_batches_of_the_covariance_have_the_estimate_for_their_mean():
+    run = simulate_fifo(6, 2, 0.8, Exponential(), horizon=50, seed=1)
+    pairs = (run.batch_squares.mean(axis=0) - 6 * run.profile) / 30
+    estimate = 6 * (pairs - run.profile**2)
+    np.testing.assert_allclose(run.covariance_batches().mean(axis=0), estimate, atol=1e-12)
+
+
 def test_one_queue_has_no_other():
     run = simulate_fifo(1, 1, 0.5, Exponential(), horizon=10, seed=1)
     with pytest.raises(ParameterError, match="no two queues to compare"):
