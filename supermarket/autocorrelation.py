@@ -60,7 +60,7 @@ def autocorrelation_time(
     >>> bool(abs(autocorrelation_time(series).estimate - 0.5) < 0.05)
     True
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
     among, spacing = integer("among", among, 1), real("spacing", spacing, 0.0, open_low=True)
@@ -71,7 +71,7 @@ def autocorrelation_time(
     time = spacing * float(times[window])
     if not long_enough.any() or series.size < SHORTEST * window:
         return Interval(time, math.nan, math.nan, confidence)
-    quantile = norm.ppf(1 - (1 - confidence) / (2 * among))
+    quantile = ndtri(1 - (1 - confidence) / (2 * among))
     half = quantile * time * math.sqrt(2 * (2 * window + 1) / series.size)
     return Interval(time, time - half, time + half, confidence)
 

@@ -124,7 +124,7 @@ def controlled_interval(
     >>> bool(found.low < 2.0 < found.high), bool(found.high - found.low < 0.02)
     (True, True)
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     y = np.asarray(batches, dtype=np.float64)
     columns = [np.asarray(control, dtype=np.float64) for control in controls]
@@ -160,8 +160,8 @@ def controlled_interval(
     error = math.sqrt(spread / freedom * np.linalg.inv(design.T @ design)[0, 0])
     error *= math.sqrt((1 + correlation) / (1 - correlation))
     level = 1 - (1 - confidence) / (2 * integer("among", among, 1))
-    half = float(t.ppf(level, freedom)) * error
-    plain = float(t.ppf(level, m - 1)) * float(y.std(ddof=1))
+    half = float(stdtrit(freedom, level)) * error
+    plain = float(stdtrit(m - 1, level)) * float(y.std(ddof=1))
     return Interval(
         float(fitted[0]), float(fitted[0]) - half, float(fitted[0]) + half, confidence,
         (plain / half) ** 2 if half > 0 else math.nan,

@@ -125,7 +125,7 @@ def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 
     >>> round(found.low, 3), found.estimate, round(found.high, 3)
     (-0.484, 2.0, 4.484)
     """
-    from scipy.stats import t
+    from scipy.special import stdtrit
 
     confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
     among = integer("among", among, 1)
@@ -134,7 +134,7 @@ def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 
     if m < 2:
         raise ParameterError(f"{m} sample(s) give no interval: at least 2 are needed.")
     estimate = samples.mean(axis=0)
-    quantile = t.ppf(1 - (1 - confidence) / (2 * among), m - 1)
+    quantile = stdtrit(m - 1, 1 - (1 - confidence) / (2 * among))
     half = quantile * samples.std(axis=0, ddof=1) / np.sqrt(m)
     if samples.ndim == 1:
         estimate, half = float(estimate), float(half)
@@ -226,9 +226,9 @@ def batch_interval(
     refused = np.array([one.refused for one in each], dtype=object)
     if snapshots is not None:
         # The interval of so many effective batches is Student's, which gives back its error.
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
-        quantile = t.ppf(1 - (1 - confidence) / (2 * among), effective - 1)
+        quantile = stdtrit(effective - 1, 1 - (1 - confidence) / (2 * among))
         error = (high - low) / 2 / quantile
         variance = np.var(np.reshape(snapshots, columns.shape), axis=0, ddof=1)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -319,7 +319,7 @@ def share_interval(
     >>> never.low, round(never.high, 4)
     (0.0, 0.0099)
     """
-    from scipy.stats import beta
+    from scipy.special import betaincinv
 
     confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
     trials = real("trials", trials, 0.0, open_low=True)
@@ -327,8 +327,8 @@ def share_interval(
     # One-sided where only one side is open: the whole of the error then belongs to it.
     sides = 1 if seen in (0.0, trials) else 2
     error = (1 - confidence) / (sides * among)
-    low = 0.0 if seen == 0 else float(beta.ppf(error, seen, trials - seen + 1))
-    high = 1.0 if seen == trials else float(beta.ppf(1 - error, seen + 1, trials - seen))
+    low = 0.0 if seen == 0 else float(betaincinv(seen, trials - seen + 1, error))
+    high = 1.0 if seen == trials else float(betaincinv(seen + 1, trials - seen, 1 - error))
     return Interval(seen / trials, low, high, confidence, float(trials))
 
 
@@ -419,14 +419,14 @@ def count_interval(
     >>> none.low, round(none.high, 5)
     (0.0, 0.02996)
     """
-    from scipy.stats import gamma
+    from scipy.special import gammaincinv
 
     confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
     events, among = integer("events", events, 0), integer("among", among, 1)
     exposure = real("exposure", exposure, 0.0, open_low=True)
     error = (1 - confidence) / ((1 if events == 0 else 2) * among)
-    low = 0.0 if events == 0 else float(gamma.ppf(error, events)) / exposure
-    high = float(gamma.ppf(1 - error, events + 1)) / exposure
+    low = 0.0 if events == 0 else float(gammaincinv(events, error)) / exposure
+    high = float(gammaincinv(events + 1, 1 - error)) / exposure
     return Interval(events / exposure, low, high, confidence, float(events))
 
 
@@ -461,13 +461,13 @@ def fit_interval(
     >>> round(found.low, 2), round(found.high, 2)
     (1.54, 2.46)
     """
-    from scipy.stats import norm, t
+    from scipy.special import stdtrit
 
     confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
     error, among = real("error", error, 0.0), integer("among", among, 1)
     if not freedom > 0:
         raise ParameterError(f"freedom = {freedom:g}: more points than fitted numbers are needed.")
     level = 1 - (1 - confidence) / (2 * among)
-    half = error * float(t.ppf(level, freedom) if math.isfinite(freedom) else norm.ppf(level))
+    half = error * float(stdtrit(freedom, level))
     effective = float(freedom + 1) if math.isfinite(freedom) else math.nan
     return Interval(estimate, estimate - half, estimate + half, confidence, effective)

@@ -284,7 +284,7 @@ def fit_drift(
         If the arrays differ in length or have fewer than 10 entries, the times do not increase, or
         a regressor is constant.
     """
-    from scipy.stats import norm
+    from scipy.special import ndtri
 
     confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
     times, q = (np.asarray(values, dtype=np.float64) for values in (times, q))
@@ -310,7 +310,7 @@ def fit_drift(
     transform[-1, :-1] = -np.array(means) / spreads
     slopes = transform @ fitted
     covariance = variance * transform @ (inverse @ inverse.T) @ transform.T
-    half = norm.ppf((1 + confidence) / 2) * np.sqrt(np.diag(covariance))
+    half = ndtri((1 + confidence) / 2) * np.sqrt(np.diag(covariance))
     own, *others, constant = (
         Interval(float(x), float(x - e), float(x + e), confidence)
         for x, e in zip(slopes, half, strict=True)
