@@ -59,10 +59,40 @@ def kernel(function: Callable | None = None, **options: Any) -> Any:
     """
     if function is None:
         return partial(kernel, **options)
-    compiled = njit(**options)(function)
+    compiled = njit(**{"no_cfunc_wrapper": True} | options)(function)
     if isinstance(compiled, Dispatcher):  # not with the JIT switched off
         compiled._cache = _Cache(compiled)
+        _make_callable(compiled)
     return compiled
+
+
+def _make_callable(compiled: Dispatcher) -> None:
+    """Let other kernels call what is compiled for them alone, without a way in from Python.
+
+    That way, the checks and conversions of all arguments, takes longer to compile than many a
+    kernel that only others call. What was called from Python before is not compiled again.
+    """
+
+    @cache
+    def inside() -> Dispatcher:
+        options = compiled.targetoptions | {"no_cpython_wrapper": True}
+        found = type(compiled)(compiled.py_func, targetoptions=options)
+        found._cache = _Cache(found)
+        compiled.inside = found
+        return found
+
+    def get_call_template(args: Any, kws: Any) -> tuple:
+        _, folded = compiled._compiler.fold_argument_types(args, kws)
+        if tuple(folded) in compiled.overloads:
+            return Dispatcher.get_call_template(compiled, args, kws)
+        return inside().get_call_template(args, kws)
+
+    def get_overload(signature: Any) -> Any:
+        known = tuple(_kinds(signature)) in compiled.overloads
+        return Dispatcher.get_overload(compiled if known else inside(), signature)
+
+    compiled.inside = None
+    compiled.get_call_template, compiled.get_overload = get_call_template, get_overload
 
 
 def folder() -> Path | None:

@@ -58,28 +58,37 @@ class Ranks:
         """Make up to `events` steps; see `measure.Chain`."""
         # 32 random bits choose an outcome; where they leave it open, more are drawn on demand.
         words = self._rng.bit_generator.random_raw(-(-events // 2)).view(np.uint32)[:events]
-        return _advance(words, self._rng, *self._table, self._lengths, self.counts, moved, at_top)
+        # place[i] holds s[i] in units of 2**40 and, below, 2**39 + what is to join moved[i]: an
+        # event is one addition.
+        place = (self.counts << 40) + 2**39
+        place[0] += 2**40
+        done = _advance(words, self._rng, *self._table, self._lengths, place, at_top)
+        self.counts[1:] = place[1:] >> 40
+        moved[1:] += (place[1:] & (2**40 - 1)) - 2**39
+        return done
 
     def grow(self) -> None:
         """Double the number of levels there is room for."""
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
 
 
-@kernel(nogil=True)
 def law_of_ranks(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.float64]:
     """Return the probabilities of an arrival (outcome 2 r) and a departure (2 r + 1) at rank r."""
     law = np.empty(2 * n)
-    arrival = lam / (1.0 + lam)
+    _write_law(law, n, d, lam / (1.0 + lam), replacement)
+    return law
+
+
+@kernel(nogil=True)
+def _write_law(law, n, d, arrival, replacement):
     below = 0.0
     for r in range(n):
         beta = all_among(r + 1, n, d, replacement)
         law[2 * r] = arrival * (beta - below)
         law[2 * r + 1] = (1.0 - arrival) / n
         below = beta
-    return law
 
 
-@kernel(nogil=True)
 def alias_table(
     law: NDArray[np.float64],
 ) -> tuple[NDArray[np.uint32], NDArray[np.float64], NDArray[np.uint32]]:
@@ -88,25 +97,31 @@ def alias_table(
     There are 2**width bins, chosen by the high bits of 32. Of the values of the other bits, the
     first cut[k] mean outcome k, and so does the next one with probability part[k].
     """
-    width = 1
-    while 2**width < len(law):
-        width += 1
+    width = max(1, (len(law) - 1).bit_length())
     bins = 2**width
     share = np.zeros(bins)
     share[: len(law)] = law * bins
-    alias = np.arange(bins).astype(np.uint32)
-    # From either end of `order`: bins to be filled up by others, and outcomes with too much.
-    order = np.empty(bins, dtype=np.int64)
-    short, over = 0, bins
-    for k in range(bins):
+    alias = np.arange(bins, dtype=np.uint32)
+    _fill_up(share, share.copy(), alias, np.empty(bins, dtype=np.int64))
+    values = share * 2.0 ** (32 - width)
+    cut = np.floor(values)
+    return cut.astype(np.uint32), values - cut, alias
+
+
+@kernel(nogil=True)
+def _fill_up(share, rest, alias, order):
+    """Fill every bin of less than 1 up with another outcome, its alias; `rest` is like `share`."""
+    # From either end of `order`: bins to be filled up by others, and outcomes with too much. Of
+    # these, `rest` is what is not yet given away.
+    short, over = 0, len(share)
+    for k in range(len(share)):
         if share[k] < 1.0:
             order[short] = k
             short += 1
         else:
             over -= 1
             order[over] = k
-    rest = share.copy()  # of an outcome's share, what is not yet given away
-    while short > 0 and over < bins:
+    while short > 0 and over < len(share):
         short -= 1
         k, giver = order[short], order[over]
         share[k], alias[k] = rest[k], giver
@@ -118,26 +133,20 @@ def alias_table(
     # What is left over is full, but for rounding.
     for j in range(short):
         share[order[j]] = 1.0
-    for j in range(over, bins):
+    for j in range(over, len(share)):
         share[order[j]] = 1.0
-    values = share * 2.0 ** (32 - width)
-    cut = np.floor(values)
-    return cut.astype(np.uint32), values - cut, alias
 
 
 @kernel(nogil=True)
-def _advance(words, rng, cut, part, alias, lengths, s, moved, at_top):
+def _advance(words, rng, cut, part, alias, lengths, place, at_top):
     """Make one step for each of `words` and return how many: fewer if the room is used up."""
     bits = 32
     while len(cut) >> (32 - bits) > 1:
         bits -= 1
     shift, mask = np.uint32(bits), np.uint32(2**bits - 1)
-    # place[i] holds s[i] in units of 2**40 and, below, 2**39 + what is to join moved[i]: an event
-    # is one addition. A departure from an empty queue writes past the last rank and adds nothing.
-    place = (s << 40) + 2**39
-    place[0] += 2**40
-    top = len(s) - 1
-    while s[top] == 0:
+    # A departure from an empty queue writes past the last rank and adds nothing.
+    top = len(place) - 1
+    while place[top] < 2**40:
         top -= 1
     since, step = 0, 0
     for step in range(1, len(words) + 1):
@@ -163,10 +172,7 @@ def _advance(words, rng, cut, part, alias, lengths, s, moved, at_top):
             at_top[top] += step - since
             since = step
             top += 1 if level > top else -1
-            if top == len(s) - 2:
+            if top == len(place) - 2:
                 break
     at_top[top] += step - since
-    for i in range(1, len(s)):
-        s[i] = place[i] >> 40
-        moved[i] += (place[i] & (2**40 - 1)) - 2**39
     return step
