@@ -33,7 +33,7 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
-from supermarket.chains.occupancy import _bands, _now
+from supermarket.chains.occupancy import _bands, _now, room_to_look_up
 from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 from supermarket.validation import MOST_LEVELS, ParameterError, choice
@@ -42,6 +42,7 @@ from supermarket.validation import MOST_LEVELS, ParameterError, choice
 # word is to follow, and the event; the number of the event limits the number of levels.
 _ENTRIES, _STRIDE, _EVENT, _OPEN = np.uint64(6), np.uint64(10), np.uint64(4), np.uint64(1)
 _MOST_LEVELS = 32
+_BETAS = _MOST_LEVELS + 8
 
 
 def simulate_memory(
@@ -153,7 +154,8 @@ class Memory:
         if not self.tabled or len(self.counts) > _MOST_LEVELS:
             return _scan(*state, events, moved, at_top)
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
-        return _look_up(bits, *state, moved, at_top)
+        room = room_to_look_up(len(self.counts), np.uint64)
+        return _look_up(bits, *state, moved, at_top, *room, self.counts.copy(), np.empty(_BETAS))
 
     def grow(self) -> None:
         """Double the number of levels there is room for."""
@@ -256,7 +258,24 @@ def _scan(rng, s, remembered, d, lam, events, moved, at_top):
 
 
 @kernel(nogil=True)
-def _look_up(bits, rng, s, remembered, d, lam, moved, at_top):
+def _look_up(
+    bits,
+    rng,
+    s,
+    remembered,
+    d,
+    lam,
+    moved,
+    at_top,
+    low,
+    high,
+    seen,
+    limit,
+    touched,
+    words,
+    now,
+    work,
+):
     """Make one step for each entry of `bits` and return how many: fewer if the room is used up.
 
     As `occupancy._look_up`, with six tables side by side: a word holds an entry for each of the
@@ -265,11 +284,6 @@ def _look_up(bits, rng, s, remembered, d, lam, moved, at_top):
     """
     n = s[0]
     arrival = lam / (1.0 + lam)
-    low, high = np.zeros(len(s), dtype=np.int64), np.zeros(len(s), dtype=np.int64)
-    words = np.empty(2**14, dtype=np.uint64)
-    seen = np.zeros(2 * len(s), dtype=np.int64)
-    limit = np.full(2 * len(s), 2**62)
-    now, beta = s.copy(), np.zeros(len(s))
     m = remembered[0]
     since, done = 0, 0
     top = len(s) - 1
@@ -278,9 +292,9 @@ def _look_up(bits, rng, s, remembered, d, lam, moved, at_top):
     while done < len(bits) and top < len(s) - 2:
         low[top + 1] = high[top + 1] = 0
         low[0] = high[0] = n
-        width = _bands(s, n, top, d, arrival, True, low, high)
+        width = _bands(s, n, top, d, arrival, True, low, high, touched)
         bins = 2**width
-        base = _likely(s, n, d, top)
+        base = _likely(s, n, d, top, work)
         table = words[:bins]
         _make_table(table, base, low, high, n, top, d, arrival)
         for i in range(1, top + 2):
@@ -298,7 +312,7 @@ def _look_up(bits, rng, s, remembered, d, lam, moved, at_top):
                 for i in range(1, top + 1):
                     now[i] = _now(i, s, seen)
                 uniform = (chosen + rng.random()) / bins
-                outcome, m = _outcome(uniform, m, now, beta, top, d, arrival)
+                outcome, m = _outcome(uniform, m, now, work, top, d, arrival)
                 event = np.uint64(outcome)
                 lane = _lane(m, base)
             else:
@@ -334,13 +348,14 @@ def _lane(m, base):
 
 
 @kernel(nogil=True)
-def _likely(s, n, d, top):
+def _likely(s, n, d, top, longer):
     """Return where the six neighbouring lengths begin that are remembered most, for speed alone.
 
     The chance Q_k of length k or more is that of `supermarket.theory.memory`.
     """
-    longer = np.zeros(top + 8)
     longer[0] = 1.0
+    for k in range(top + 1, top + 8):
+        longer[k] = 0.0
     best = 0
     for k in range(1, top + 1):
         v, below = s[k] / n, s[k - 1] / n
@@ -370,43 +385,43 @@ def _outcome(uniform, m, s, beta, top, d, arrival):
 @kernel(nogil=True)
 def _make_table(table, base, low, high, n, top, d, arrival):
     """Write into each bin what all its uniforms mean wherever the counts stand in their bands."""
-    table[:] = _OPEN << (_ENTRIES * _STRIDE)
+    bins = len(table)
+    for k in range(bins):
+        table[k] = _OPEN << (_ENTRIES * _STRIDE)
     for m in range(base, base + 6):
+        # The boundaries from left to right; every one of them rises with each count. Two for each
+        # length of the queue joined, one for each level served, and the end.
+        arrivals = 2 * (m + 1)
+        last = arrivals + top + 1
+        shift, filled = np.uint64(m - base) * _STRIDE, 0
+        for j in range(last + 1 if m <= top + 1 else 0):
+            i = m - j // 2 if j < arrivals else last - j
+            event, after = 2 * (i + 1), i + 1 - j % 2
+            if j == last:
+                left = right = 1.0
+                event, after = 0, m
+            elif j >= arrivals:  # a queue of length i or more is served
+                one = 1 if i == m + 1 else 0  # the remembered queue is the first of length m
+                left = arrival + (1.0 - arrival) * low[i] / n
+                right = arrival + (1.0 - arrival) * (high[i] + one) / n
+                event, after = 2 * i + 1, m
+            elif j % 2 == 0 and i < m:
+                left = arrival * _one_or_none(max(low[i], low[i + 1]), low[i + 1], n, d)
+                right = arrival * _one_or_none(high[i], min(high[i], high[i + 1]), n, d)
+            else:
+                least, most = (low[m + 1] + 1, high[m + 1] + 1) if j == 0 else (low[i], high[i])
+                left = arrival * all_among(least, n, d, True)
+                right = arrival * all_among(most, n, d, True)
+            # A little to spare for rounding: an open bin is only slower.
+            first = int(max(left * bins - 1e-6, 0.0)) if left < 1.0 else bins
+            beyond = min(int(right * bins + 1e-6) + 1, bins)
+            # From a length without a table an event must find its own way back: it is open.
+            lane = _lane(after, base)
+            known = (np.uint64(event) << _EVENT) + (lane << np.uint64(1))
+            entry = known if lane < _ENTRIES else _OPEN
+            while filled < beyond:
+                table[filled] |= (entry if filled < first else _OPEN) << shift
+                filled += 1
         if m > top + 1:
-            _cut(table, m, base, 0, 0.0, 1.0, 0, m)
-            continue
-        # The boundaries from left to right; every one of them rises with each count.
-        left, right = all_among(low[m + 1] + 1, n, d, True), all_among(high[m + 1] + 1, n, d, True)
-        filled = _cut(table, m, base, 0, arrival * left, arrival * right, 2 * (m + 1), m + 1)
-        left, right = all_among(low[m], n, d, True), all_among(high[m], n, d, True)
-        filled = _cut(table, m, base, filled, arrival * left, arrival * right, 2 * (m + 1), m)
-        for i in range(m - 1, -1, -1):
-            left = _one_or_none(max(low[i], low[i + 1]), low[i + 1], n, d)
-            right = _one_or_none(high[i], min(high[i], high[i + 1]), n, d)
-            rises = 2 * (i + 1)
-            filled = _cut(table, m, base, filled, arrival * left, arrival * right, rises, i + 1)
-            left, right = all_among(low[i], n, d, True), all_among(high[i], n, d, True)
-            filled = _cut(table, m, base, filled, arrival * left, arrival * right, rises, i)
-        for i in range(top + 1, 0, -1):  # a queue of length i or more is served
-            one = 1 if i == m + 1 else 0  # the remembered queue comes first of those of length m
-            left = arrival + (1.0 - arrival) * low[i] / n
-            right = arrival + (1.0 - arrival) * (high[i] + one) / n
-            filled = _cut(table, m, base, filled, left, right, 2 * i + 1, m)
-        _cut(table, m, base, filled, 1.0, 1.0, 0, m)
-
-
-@kernel(nogil=True)
-def _cut(table, m, base, filled, left, right, event, after):
-    """Write an entry of m up to a boundary from `left` to `right`; return the first bin beyond."""
-    shift = np.uint64(m - base) * _STRIDE
-    lane = _lane(after, base)
-    # From a length without a table an event must find its own way back: such an entry is open.
-    entry = (np.uint64(event) << _EVENT) + (lane << np.uint64(1)) if lane < _ENTRIES else _OPEN
-    # A little to spare for rounding: an open bin is only slower.
-    first = int(max(left * len(table) - 1e-6, 0.0))
-    last = max(filled, min(int(right * len(table) + 1e-6) + 1, len(table)))
-    if left >= 1.0:
-        first = last = len(table)
-    table[filled:first] |= entry << shift
-    table[first:last] |= _OPEN << shift
-    return last
+            for k in range(bins):
+                table[k] |= _OPEN << shift

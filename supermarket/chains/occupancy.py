@@ -149,7 +149,15 @@ class _Table(_Scan):
             return super().advance(events, moved, at_top)
         # Sixteen random bits choose an event's bin; what the bin leaves open is drawn on demand.
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
-        return _look_up(bits, self.rng, self.counts, *self.rule, moved, at_top)
+        room = room_to_look_up(len(self.counts), np.int16)
+        return _look_up(bits, self.rng, self.counts, *self.rule, moved, at_top, *room)
+
+
+def room_to_look_up(levels: int, entry: type) -> tuple[NDArray, ...]:
+    """Return the arrays that `_look_up` works in: low, high, seen, limit, touched, table."""
+    low, high = np.zeros((2, levels), dtype=np.int64)
+    seen, limit = np.zeros(2 * levels, dtype=np.int64), np.full(2 * levels, 2**62)
+    return low, high, seen, limit, np.empty(levels), np.empty(2**14, dtype=entry)
 
 
 class _Batches(_Scan):
@@ -261,28 +269,27 @@ def _scan(rng, s, d, lam, replacement, events, moved, at_top):
 
 
 @kernel(nogil=True)
-def _look_up(bits, rng, s, d, lam, replacement, moved, at_top):
+def _look_up(
+    bits, rng, s, d, lam, replacement, moved, at_top, low, high, seen, limit, touched, table
+):
     """Make one step for each entry of `bits` and return how many: fewer if the room is used up.
 
     The unit interval of the uniform that decides an event is cut into bins. As long as every count
     stays inside its band, no boundary between two events can enter a bin that holds none now, so
     such a bin means one certain event. In the others the uniform is drawn to the end and compared.
+
+    seen[event] holds how often in units of 2**40 and, below, the sum of the steps: an event is one
+    addition. No count can leave its band before an event was seen as often as its limit says.
     """
     n = s[0]
     arrival = lam / (1.0 + lam)
-    low, high = np.zeros(len(s), dtype=np.int64), np.zeros(len(s), dtype=np.int64)
-    table = np.empty(2**14, dtype=np.int16)
-    # seen[event] holds how often in units of 2**40 and, below, the sum of the steps: an event is
-    # one addition. No count can leave its band before an event was seen as often as its limit says.
-    seen = np.zeros(2 * len(s), dtype=np.int64)
-    limit = np.full(2 * len(s), 2**62)
     since, done = 0, 0
     top = len(s) - 1
     while s[top] == 0:
         top -= 1
     while done < len(bits) and top < len(s) - 2:
         low[top + 1] = high[top + 1] = 0
-        width = _bands(s, n, top, d, arrival, replacement, low, high)
+        width = _bands(s, n, top, d, arrival, replacement, low, high, touched)
         bins = 2**width
         _make_table(table[:bins], low, high, n, top, d, arrival, replacement)
         for i in range(1, top + 2):
@@ -347,7 +354,7 @@ def _outcome(uniform, only, s, seen, n, top, d, arrival, replacement):
 
 
 @kernel(nogil=True)
-def _bands(s, n, top, d, arrival, replacement, low, high):
+def _bands(s, n, top, d, arrival, replacement, low, high, touched):
     """Choose the band [low, high] that each count may wander in; return log2 of the bins' number.
 
     The choice is for speed alone: the table is made anew as soon as a count leaves its band. A
@@ -355,7 +362,6 @@ def _bands(s, n, top, d, arrival, replacement, low, high):
     T balances the work of making tables against that of the events that the bands leave open, and
     so does the number of bins.
     """
-    touched = np.zeros(top + 1)
     wandering, beta_below = 1e-3, 1.0
     for i in range(1, top + 1):
         beta = all_among(s[i], n, d, replacement)
