@@ -83,9 +83,10 @@ def _make_callable(compiled: Dispatcher) -> None:
 
     def get_call_template(args: Any, kws: Any) -> tuple:
         _, folded = compiled._compiler.fold_argument_types(args, kws)
-        if tuple(folded) in compiled.overloads:
-            return Dispatcher.get_call_template(compiled, args, kws)
-        return inside().get_call_template(args, kws)
+        # A number in the source is not a kind of argument of its own.
+        folded = tuple(map(types.unliteral, folded))
+        found = compiled if folded in compiled.overloads else inside()
+        return Dispatcher.get_call_template(found, folded, {})
 
     def get_overload(signature: Any) -> Any:
         known = tuple(_kinds(signature)) in compiled.overloads
