@@ -42,7 +42,6 @@ from supermarket.validation import MOST_LEVELS, ParameterError, choice
 # word is to follow, and the event; the number of the event limits the number of levels.
 _ENTRIES, _STRIDE, _EVENT, _OPEN = np.uint64(6), np.uint64(10), np.uint64(4), np.uint64(1)
 _MOST_LEVELS = 32
-_BETAS = _MOST_LEVELS + 8
 
 
 def simulate_memory(
@@ -154,12 +153,16 @@ class Memory:
         if not self.tabled or len(self.counts) > _MOST_LEVELS:
             return _scan(*state, events, moved, at_top)
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
-        room = room_to_look_up(len(self.counts), np.uint64)
-        return _look_up(bits, *state, moved, at_top, *room, self.counts.copy(), np.empty(_BETAS))
+        return _look_up(bits, *state, moved, at_top, *_room(self.counts))
 
     def grow(self) -> None:
         """Double the number of levels there is room for."""
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
+
+
+def _room(counts: NDArray[np.int64]) -> tuple[NDArray, ...]:
+    """Return the arrays that `_look_up` works in."""
+    return *room_to_look_up(len(counts), np.uint64), counts.copy(), np.empty(_MOST_LEVELS + 8)
 
 
 def _fixed_point_counts(n: int, d: int, lam: float) -> NDArray[np.int64]:

@@ -58,18 +58,23 @@ class Ranks:
         """Make up to `events` steps; see `measure.Chain`."""
         # 32 random bits choose an outcome; where they leave it open, more are drawn on demand.
         words = self._rng.bit_generator.random_raw(-(-events // 2)).view(np.uint32)[:events]
-        # place[i] holds s[i] in units of 2**40 and, below, 2**39 + what is to join moved[i]: an
-        # event is one addition.
-        place = (self.counts << 40) + 2**39
-        place[0] += 2**40
-        done = _advance(words, self._rng, *self._table, self._lengths, place, at_top)
-        self.counts[1:] = place[1:] >> 40
-        moved[1:] += (place[1:] & (2**40 - 1)) - 2**39
-        return done
+        return _follow(words, self._rng, self._table, self._lengths, self.counts, moved, at_top)
 
     def grow(self) -> None:
         """Double the number of levels there is room for."""
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
+
+
+def _follow(words, rng, table, lengths, counts, moved, at_top) -> int:
+    """Make one step for each of `words` and return how many: fewer if the room is used up."""
+    # place[i] holds counts[i] in units of 2**40 and, below, 2**39 + what is to join moved[i]: an
+    # event is one addition.
+    place = (counts << 40) + 2**39
+    place[0] += 2**40
+    done = _advance(words, rng, *table, lengths, place, at_top)
+    counts[1:] = place[1:] >> 40
+    moved[1:] += (place[1:] & (2**40 - 1)) - 2**39
+    return done
 
 
 def law_of_ranks(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.float64]:
@@ -139,7 +144,7 @@ def _fill_up(share, rest, alias, order):
 
 @kernel(nogil=True)
 def _advance(words, rng, cut, part, alias, lengths, place, at_top):
-    """Make one step for each of `words` and return how many: fewer if the room is used up."""
+    """Make one step for each of `words`, see `_follow`."""
     bits = 32
     while len(cut) >> (32 - bits) > 1:
         bits -= 1

@@ -145,10 +145,7 @@ def _together(
     counts[:, : len(todos)] = start[:levels, None]
     seen = []
     for events in wanted:
-        moved, above = np.zeros_like(counts, np.int64), np.zeros_like(counts, np.int64)
-        for done in range(0, events.max(), STEPS_A_CALL):
-            with np.errstate(over="ignore"):  # the sums in the streams wrap around
-                counts, moved, above = _advance(words, *table, events, done, counts, moved, above)
+        counts, moved, above = _stretch(words, table, events, counts)
         at_top = above
         at_top[:-1] -= above[1:]
         seen.append(np.array([counts, moved, at_top]))
@@ -159,6 +156,25 @@ def _together(
         )
         for lane, todo in enumerate(todos)
     ]  # fmt: skip
+
+
+def _stretch(
+    words: NDArray[np.uint64],
+    table: tuple[NDArray[np.uint64], NDArray[np.int16]],
+    wanted: NDArray[np.int64],
+    counts: NDArray[np.int16],
+) -> tuple[NDArray[np.int16], NDArray[np.int64], NDArray[np.int64]]:
+    """Make wanted[k] steps in lane k; return counts, `moved` and `above`, see `_advance`."""
+    seen = counts, np.zeros_like(counts, np.int64), np.zeros_like(counts, np.int64)
+    kept, events = words.copy(), np.empty((BLOCK + 1, LANES), dtype=np.int16)
+    done, end = 0, int(wanted.max())
+    while done < end:
+        last = min(done + STEPS_A_CALL, end)
+        with np.errstate(over="ignore"):  # the sums in the streams wrap around
+            done = _advance(words, kept, *table, events, wanted, done, last, *seen)
+        if done < last:
+            seen = tuple(np.pad(rows, ((0, 1), (0, 0))) for rows in seen)
+    return seen
 
 
 class _Stretches:
@@ -224,35 +240,36 @@ def table_of_events(
 
 
 @kernel(nogil=True)
-def _advance(words, cuts, pairs, wanted, done, counts, moved, above):
-    """Go on from step `done` of a stretch, in which lane k makes wanted[k] steps.
+def _advance(words, kept, cuts, pairs, events, wanted, done, last, counts, moved, above):
+    """Go on from step `done` of a stretch, in which lane k makes wanted[k] steps, to step `last`.
 
-    `words` holds the streams, (4, LANES), and changes in place. Return `counts`, `moved` (as in
-    `measure.Chain`) and `above`, (levels, LANES), with more levels if need be: above[i] is the
-    number of states left that had a queue of length at least i.
+    `words` holds the streams, (4, LANES); these, `counts`, `moved` (as in `measure.Chain`) and
+    `above`, all three (levels, LANES), change in place: above[i] is the number of states left that
+    had a queue of length at least i. `kept`, like `words`, and `events` are room to work in. Return
+    the step that was reached: fewer than `last` if more levels are needed.
     """
-    events = np.empty((BLOCK + 1, LANES), dtype=np.int16)
     levels = 2  # up to the first that is empty in all lanes
-    while counts[levels - 1].any():
+    while not _is_empty(counts, levels - 1):
         levels += 1
-    last = min(done + STEPS_A_CALL, wanted.max())
     while done < last:
         steps = min(BLOCK, last - done)
-        kept = words.copy()
+        _copy(words, kept)
         _draw(words, cuts, pairs, events)
         for lane in range(LANES):
             left = max(wanted[lane] - done, 0)
             if left == 0:  # it has drawn for nothing
-                words[:, lane] = kept[:, lane]
-            events[left:, lane] = NOTHING
-        events[steps] = NOTHING
+                for i in range(4):
+                    words[i, lane] = kept[i, lane]
+            for step in range(min(left, steps), BLOCK + 1):
+                events[step, lane] = NOTHING
         while True:
-            rows = _make_steps(events, steps, counts[:levels])
-            if not rows[levels - 1].any():
+            rows = _make_steps(events, steps, counts, levels)
+            if _is_empty(rows[levels - 1], 0) and _is_empty(rows[levels - 1], 2):
                 break
             levels += 1  # the last level was not empty all the time: do it again with one more
             if levels > len(counts):
-                counts, moved, above = _grown(counts), _grown(moved), _grown(above)
+                _copy(kept, words)
+                return done
         for lane in range(LANES):
             made = min(max(wanted[lane] - done, 0), steps)
             above[0, lane] += made
@@ -262,15 +279,22 @@ def _advance(words, cuts, pairs, wanted, done, counts, moved, above):
                 above[i, lane] += rows[i, 2, lane] - (steps - made if count > 0 else 0)
                 counts[i, lane] = count
         done += steps
-    return counts, moved, above
+    return done
 
 
 @kernel(nogil=True)
-def _grown(rows):
-    """Return the rows with a row of zeros below."""
-    grown = np.zeros((len(rows) + 1, LANES), dtype=rows.dtype)
-    grown[:-1] = rows
-    return grown
+def _copy(words, to):
+    for i in range(4):
+        for lane in range(LANES):
+            to[i, lane] = words[i, lane]
+
+
+@kernel(nogil=True)
+def _is_empty(counts, level):
+    found = 0
+    for lane in range(LANES):
+        found |= counts[level, lane]
+    return found == 0
 
 
 # In the loops over lanes the compiler sees that they may run in vector registers, because their
@@ -281,12 +305,12 @@ def _grown(rows):
 def _draw(words, cuts, pairs, events):
     """Draw `BLOCK` events for each lane, one from each word of its stream."""
     state = np.empty((4, LANES), dtype=np.uint64)
-    state[:] = words
+    _copy(words, state)
     drawn = np.empty((BLOCK, LANES), dtype=np.uint64)
     for step in range(BLOCK):
         for lane in range(LANES):
             drawn[step, lane] = _next(state, lane)
-    words[:] = state
+    _copy(state, words)
     width = 0
     while 2**width < len(cuts):
         width += 1
@@ -314,15 +338,17 @@ def _next(words, lane):
 
 
 @kernel(nogil=True)
-def _make_steps(events, steps, counts):
+def _make_steps(events, steps, counts, levels):
     """Make so many steps in all lanes and return what was seen, (levels, 3, LANES).
 
     For every level the count, its changes times their steps, and the number of states left in which
     it was above 0. One pass over the levels makes an event and counts, for the next event, the
     levels above its rank; events[steps] is there to be read and has no effect.
     """
-    rows = np.zeros((len(counts), 3, LANES), dtype=np.int16)
-    rows[:, 0] = counts
+    rows = np.zeros((levels, 3, LANES), dtype=np.int16)
+    for i in range(levels):
+        for lane in range(LANES):
+            rows[i, 0, lane] = counts[i, lane]
     now = np.zeros((5, LANES), dtype=np.int16)
     rank, above, target, change, weighted = 0, 1, 2, 3, 4
     for lane in range(LANES):

@@ -224,9 +224,9 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam):
     top, arrival = int(np.flatnonzero(s)[-1]), lam / (1 + lam)
     low, high = s * 0, s * 0
     low[0] = high[0] = n
-    bins = 2 ** occupancy._bands(s, n, top, d, arrival, True, low, high)
+    bins = 2 ** occupancy._bands(s, n, top, d, arrival, True, low, high, np.empty(len(s)))
     table = np.empty(bins, dtype=np.uint64)
-    base = memory._likely(s, n, d, top)
+    base = memory._likely(s, n, d, top, np.empty(top + 8))
     memory._make_table(table, base, low, high, n, top, d, arrival)
     for lane, m in enumerate(range(base, min(base + 6, top + 1))):
         row = table >> np.uint64(10 * lane)
@@ -274,7 +274,8 @@ def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, monkeypatch
     s = with_room(memory._fixed_point_counts(n, d, lam))
     m = np.array([int(np.flatnonzero(np.diff(s))[0])])
     twin, m_twin, sums, sums_twin = s.copy(), m.copy(), [s * 0, s * 0], [s * 0, s * 0]
-    done = plain(memory._look_up)(bits, Uniforms([1 / 3] * steps), s, m, d, lam, *sums)
+    state = Uniforms([1 / 3] * steps), s, m, d, lam
+    done = plain(memory._look_up)(bits, *state, *sums, *memory._room(s))
     uniforms = Uniforms(((bits >> 2) + 1 / 3) / 2**14)
     plain(memory._scan)(uniforms, twin, m_twin, d, lam, done, *sums_twin)
     np.testing.assert_array_equal(s, twin)
@@ -295,7 +296,8 @@ def test_time_averages_are_those_of_the_path(tabled):
         if tabled:  # the bits of a longer run are drawn before what the bins leave open
             bits = np.random.default_rng(3).integers(0, 2**16, size=steps, dtype=np.uint16)[:done]
             state = (chain.rng, chain.counts, chain.remembered, 2, 0.9)
-            assert memory._look_up(bits, *state, moved, at_top) == done
+            room = memory._room(chain.counts)
+            assert memory._look_up(bits, *state, moved, at_top, *room) == done
         else:
             assert chain.advance(done, moved, at_top) == done
         s = chain.counts

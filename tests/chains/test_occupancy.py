@@ -170,7 +170,8 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam, replac
     s = with_room(occupancy.fixed_point_counts(n, d, lam, replacement))
     top, arrival = int(np.flatnonzero(s)[-1]), lam / (1 + lam)
     low, high = np.zeros_like(s), np.zeros_like(s)
-    bins = 2 ** occupancy._bands(s, n, top, d, arrival, replacement, low, high)
+    rule = n, top, d, arrival, replacement
+    bins = 2 ** occupancy._bands(s, *rule, low, high, np.empty(len(s)))
     means = np.empty(bins, dtype=np.int16)
     occupancy._make_table(means, low, high, n, top, d, arrival, replacement)
     certain, lone = np.flatnonzero(means >= 0), np.flatnonzero(means < -1)
@@ -231,7 +232,8 @@ def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, replacement
     scan_all = getattr(occupancy._scan, "py_func", occupancy._scan)
     s = with_room(occupancy.fixed_point_counts(n, d, lam, replacement))
     twin, sums, sums_twin = s.copy(), [s * 0, s * 0], [s * 0, s * 0]
-    done = look_up(bits, Uniforms([1 / 3] * steps), s, d, lam, replacement, *sums)
+    room = occupancy.room_to_look_up(len(s), np.int16)
+    done = look_up(bits, Uniforms([1 / 3] * steps), s, d, lam, replacement, *sums, *room)
     uniforms = Uniforms(((bits >> 2) + 1 / 3) / 2**14)
     scan_all(uniforms, twin, d, lam, replacement, done, *sums_twin)
     np.testing.assert_array_equal(s, twin)
@@ -292,7 +294,9 @@ def test_time_averages_of_the_table_are_those_of_its_path():
         tops[np.flatnonzero(s)[-1]] += 1
         s, moved, at_top = start.copy(), start * 0, start * 0
         rng = np.random.default_rng(4)
-        assert occupancy._look_up(bits[:done], rng, s, 2, 0.9, True, moved, at_top) == done
+        room = occupancy.room_to_look_up(len(s), np.int16)
+        state = rng, s, 2, 0.9, True, moved, at_top
+        assert occupancy._look_up(bits[:done], *state, *room) == done
         np.testing.assert_array_equal(s * done - moved, total)
         np.testing.assert_array_equal(at_top, tops)
     assert len(np.flatnonzero(tops)) > 1

@@ -72,10 +72,9 @@ def test_the_kernel_makes_the_path_of_sorted_queues_and_its_sums(start, d, repla
         queues = after(queues, k if own else int(alias[k]))
 
         s, moved, at_top, sorted_ = start.copy(), start * 0, start * 0, lengths.copy()
-        made = ranks._advance(
-            words[:done], np.random.default_rng(4), cut, part, alias, sorted_, s, moved, at_top
-        )
-        assert made == done
+        stream = np.random.default_rng(4)
+        table = (cut, part, alias)
+        assert ranks._follow(words[:done], stream, table, sorted_, s, moved, at_top) == done
         assert tuple(sorted_[:n]) == queues
         np.testing.assert_array_equal(s[:10], counts_of(queues, 8))
         np.testing.assert_array_equal(s * done - moved, total)

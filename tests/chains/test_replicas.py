@@ -140,11 +140,7 @@ def test_every_lane_makes_the_path_of_sorted_queues_and_its_sums(start, d, repla
     before = words.copy()
     counts = np.zeros((len(start), replicas.LANES), dtype=np.int16)
     counts[:, :lanes] = start[:, None]
-    zeros = np.zeros(counts.shape, dtype=np.int64)
-    with np.errstate(over="ignore"):
-        counts, moved, above = replicas._advance(
-            words, *table, wanted, 0, counts, zeros, zeros.copy()
-        )
+    counts, moved, above = replicas._stretch(words, table, wanted, counts)
     for lane in range(lanes):
         naive = Naive(with_room(start), table, before[:, lane])
         sums, at_top = naive.counts * 0, naive.counts * 0
