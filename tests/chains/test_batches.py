@@ -249,6 +249,24 @@ def test_same_paths_in_law_as_one_event_at_a_time(n, d, lam, replacement, bands)
         assert np.abs((one - other) / scale).max() < Z * 2 * math.sqrt(2 / replicas)
 
 
+def test_an_average_over_time_knows_that_events_are_spread_over_their_batch():
+    """Departures alone, of queues of one job: the mean of their number is a geometric sum.
+
+    Power: with all events of a batch at its end, it would be off by more than 20 standard errors.
+    """
+    n, lam, events, runs = 10**6, 1e-9, 10**5, 30 if JIT else 8
+    seen, rng = [], np.random.default_rng(6)
+    for _ in range(runs):
+        s, moved, at_top = np.array([n, n, 0, 0, 0]), np.zeros(5), np.zeros(5)
+        assert advance(rng, s, 2, lam, True, events, moved, at_top) == events
+        seen.append(s[1] - moved[1] / events)
+    kept = 1 - 1 / (1 + lam) / n
+    mean = n * (1 - kept**events) / (1 - kept) / events
+    error = np.std(seen, ddof=1) / math.sqrt(runs)
+    assert abs(np.mean(seen) - mean) < (Z if JIT else 2 * Z) * error  # Student's t at 8 runs
+    assert error < 25
+
+
 @pytest.mark.parametrize(
     ("rises", "falls", "whatever_the_order"),
     [(2, 1, True), (0, 0, True), (3, 1, False), (3, 3, False), (0, 2, False), (2, 2, False)],
