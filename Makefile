@@ -29,8 +29,9 @@ check: book ## Hold the verdicts of the book to what is known not to hold (noteb
 	@$(IN_VENV) -m supermarket check build --failed
 
 test: $(INSTALLED) ## Run the tests twice: compiled, and with the JIT switched off
-	$(IN_VENV) -m pytest -n "$(JOBS)" -m "not pages"
-	NUMBA_DISABLE_JIT=1 $(IN_VENV) -m pytest -n "$(JOBS)" -m "not book and not browser and not pages"
+	$(IN_VENV) -m pytest -n "$(JOBS)" --dist worksteal -m "not pages"
+	NUMBA_DISABLE_JIT=1 $(IN_VENV) -m pytest -n "$(JOBS)" --dist worksteal --kernels only \
+	  -m "not book and not browser and not pages"
 
 look: book ## Look at every built page in a browser (needs Chromium)
 	$(IN_VENV) -m pytest -n "$(JOBS)" -m pages
@@ -43,10 +44,9 @@ lint: $(INSTALLED) ## Check style, formatting, and that no notebook is committed
 	$(IN_VENV) -m ruff format --check .
 	$(IN_VENV) -m tools.check_notebooks
 
-quick: lint ## Lint, and the tests that need neither kernels nor much time
-	NUMBA_DISABLE_JIT=1 $(IN_VENV) -m pytest -n "$(JOBS)" -q tests/test_verdicts.py \
-	  tests/test_statements.py tests/test_statistics.py tests/test_experiment.py \
-	  tests/test_validation.py tests/test_digits.py tests/test_verdict_table.py
+quick: lint ## Lint, and the tests that can reach no kernel: less than a minute
+	$(IN_VENV) -m pytest -n "$(JOBS)" --dist worksteal --kernels none -q \
+	  -m "not book and not browser and not pages"
 
 bench: $(INSTALLED) ## Measure speed and memory, as ratios
 	$(IN_VENV) -m benchmarks

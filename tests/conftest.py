@@ -3,6 +3,20 @@
 import signal
 
 import pytest
+from plain import is_plain
+
+
+def pytest_addoption(parser):
+    help_ = "files of tests that can reach a kernel: run all files (default), only these, or none"
+    parser.addoption("--kernels", choices=["all", "only", "none"], default="all", help=help_)
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Leave files out before they are imported, which takes longer than most tests."""
+    wanted = config.getoption("kernels")
+    if wanted == "all" or collection_path.suffix != ".py":
+        return None
+    return True if is_plain(collection_path) == (wanted == "only") else None
 
 
 @pytest.fixture

@@ -1,0 +1,36 @@
+"""Which files run in one suite alone: no kernel may be reached from them."""
+
+from pathlib import Path
+
+import pytest
+from plain import imported, is_plain
+
+TESTS = Path(__file__).parent
+
+
+@pytest.mark.parametrize("name", ["test_verdicts", "test_statistics", "theory/test_families"])
+def test_plain_files_are_found(name):
+    assert is_plain(TESTS / f"{name}.py")
+
+
+@pytest.mark.parametrize(
+    "name", ["chains/test_occupancy", "theory/test_cavity", "test_examples", "theory/test_drifts"]
+)
+def test_what_reaches_a_kernel_is_not_plain(name):
+    assert not is_plain(TESTS / f"{name}.py")
+
+
+@pytest.mark.parametrize(
+    ("text", "module"),
+    [
+        ("from supermarket import simulate", "supermarket.chains.occupancy"),
+        ("from supermarket.chains import fifo", "supermarket.chains.fifo"),
+        ("def f():\n    from supermarket.theory.cavity import cavity", "supermarket.theory.cavity"),
+        ("import supermarket", "supermarket"),
+    ],
+)
+def test_a_kernel_is_seen_however_it_is_imported(tmp_path, text, module):
+    file = tmp_path / "test_new.py"
+    file.write_text(text + "\n")
+    assert imported(file) == {module}
+    assert not is_plain(file)
