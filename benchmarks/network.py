@@ -96,7 +96,7 @@ def timed(
     twin: Twin | None, discipline: str, service: ServiceLaw, d: int, n: int, seconds: float,
     repeats: int,
 ) -> dict[str, Any]:  # fmt: skip
-    """Return the times of an event in ns, ours and of the twin by turns, after a warm-up."""
+    """Return the CPU times of an event in ns, ours and of the twin by turns, after a warm-up."""
     networks = {"ours": _network(discipline, service, d, n)}
     if twin is not None and discipline == "fifo":
         networks["C"] = _network(discipline, service, d, n)
@@ -104,9 +104,9 @@ def timed(
 
     def run(name: str, until: float) -> tuple[float, int]:
         network = networks[name]
-        events, began = network.events, time.perf_counter()
+        events, began = network.events, time.process_time()
         network.run(until)
-        return time.perf_counter() - began, network.events - events
+        return time.process_time() - began, network.events - events
 
     for name in reversed(networks):
         run(name, WARMUP / 2)  # compiles
@@ -175,7 +175,7 @@ def report(results: dict[str, Any]) -> None:
             row |= {"ours / C": f"{ours / c:.2f}", "same path": case["same_path"]}
         rows.append(row)
     print(pd.DataFrame(rows).to_string(index=False, na_rep="-"))
-    print(f"\nTimes of an event at lam = {LAM}, median (least to most).")
+    print(f"\nCPU times of an event at lam = {LAM}, median (least to most).")
     ours = {
         case["n"]: statistics.median(case["ns"]["ours"])
         for case in results["times"]

@@ -58,6 +58,13 @@ def test_quick_benchmarks(twin, tmp_path, capsys):
     assert "ours / C" in capsys.readouterr().out
 
 
+def test_the_time_of_a_million_servers_against_a_hundred(capsys):
+    case = {"discipline": "fifo", "service": "Exponential()", "d": 2, "same_path": True}
+    times = [case | {"n": n, "ns": {"ours": [ns]}} for n, ns in ((100, 50.0), (10**6, 80.0))]
+    bench.report({"times": times, "others": {}, "machine": {}})
+    assert "A million servers take 1.60 times as long as a hundred." in capsys.readouterr().out
+
+
 def test_without_a_compiler_the_rest_still_runs(tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(bench, "find_compiler", lambda: None)
     bench.main(["--quick", "--build", str(tmp_path)])
