@@ -541,7 +541,8 @@ def _limit(sequence: np.ndarray, order: int, rounding: float) -> Computed:
     """Return the limit of a sequence by Wynn's epsilon algorithm of the given order.
 
     A sequence whose last two steps are no more than rounding has settled, and its last term is the
-    limit; nothing is extrapolated then.
+    limit; nothing is extrapolated then. The error is an estimate: where the extrapolated values
+    turn, it may be too small.
     """
     changes = np.abs(np.diff(sequence))
     if np.max(changes[-2:]) <= rounding:
