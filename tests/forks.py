@@ -48,6 +48,7 @@ def execute(notebook, parameters):
     from IPython.core.displayhook import DisplayHook
     from IPython.core.displaypub import DisplayPublisher
     from IPython.core.interactiveshell import InteractiveShell
+    from matplotlib_inline.config import InlineBackend
     from papermill.iorw import load_notebook_node
     from papermill.parameterize import parameterize_notebook
     from traitlets.config import Config
@@ -80,6 +81,8 @@ def execute(notebook, parameters):
 
     shell = Shell.instance(config=Config(HistoryManager={"enabled": False}))
     shell.enable_matplotlib("inline")
+    # Each figure is drawn once: to cut its margins off it would be drawn a second time.
+    InlineBackend.instance(parent=shell).print_figure_kwargs = {"bbox_inches": None}
     content = parameterize_notebook(
         load_notebook_node(notebook), parameters, kernel_name="python3", language="python"
     )

@@ -173,7 +173,7 @@ def test_a_damaged_file_is_found_and_redone(small, tmp_path):
     for file, content in damaged.items():
         file.write_bytes(content)
     (small / "points" / "half.parquet.part").write_bytes(whole[0][:100])
-    assert sweep("tiny", SMALL, small, workers=2)["before"] == 4
+    assert sweep("tiny", SMALL, small, workers=1)["before"] == 4
     assert_frame_equal(read_sweep(small), frame)
     after = stamps(small)
     assert {file.name for file in files if after[file.name] == before[file.name]} == {
@@ -252,11 +252,11 @@ def test_killed_at_ten_random_moments_it_gives_the_same_rows(notebooks, tmp_path
         assert {name: after[name] for name in before} == before  # nothing lost, nothing repeated
     before = stamps(out)
     assert 6 <= len(before) < 40
-    done = sweep("tiny", read_grid(tmp_path / "grid.yaml"), out, workers=2)
+    done = sweep("tiny", read_grid(tmp_path / "grid.yaml"), out, workers=1)
     assert done == {"points": 40, "before": len(before), "failed": 0, "rows": 80}
     after = stamps(out)
     assert {name: after[name] for name in before} == before
-    sweep("tiny", read_grid(tmp_path / "grid.yaml"), tmp_path / "whole", workers=2)
+    sweep("tiny", read_grid(tmp_path / "grid.yaml"), tmp_path / "whole", workers=1)
     assert_frame_equal(read_sweep(out), read_sweep(tmp_path / "whole"))
 
 
