@@ -4,7 +4,7 @@ import math
 from functools import cache
 
 from supermarket.theory.growing_diffusions import Overflow
-from supermarket.theory.growing_pathwise import moments_at, three_limits
+from supermarket.theory.growing_pathwise import mean_at, moments_at, three_limits
 from supermarket.theory.growing_stationary import stationary_moments
 
 _NEXT = {
@@ -34,14 +34,12 @@ def _moments(law: Overflow) -> tuple[float, ...]:
 def after_a_time(
     regime: str, quantity: str, alpha: float, time: float, c: float = 1.0
 ) -> list[float]:
-    """Return a second moment of (Z_2, Z_3) about 0 at a time, k = 2, in neighbouring regimes."""
+    """Return E Z_2 or a second moment of (Z_2, Z_3) at a time, k = 2, in neighbouring regimes."""
+    laws = _neighbours(regime, alpha, c)
+    if quantity == "E Z2":
+        return [mean_at(law, time) for law in laws]
     place = ("E Z2^2", "E Z2 Z3", "E Z3^2").index(quantity)
-    return [_at(law, time)[place] for law in _neighbours(regime, alpha, c)]
-
-
-@cache
-def _at(law: Overflow, time: float) -> tuple[float, float, float]:
-    return moments_at(law, time)
+    return [moments_at(law, time)[place] for law in laws]
 
 
 def noise_of_its_own(predicted: float) -> float:
