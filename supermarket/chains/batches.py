@@ -33,7 +33,6 @@ from supermarket.sampling import all_among, log_all_among
 OPEN, SPREAD, MARGIN = 1.5, 6.0, 8
 
 
-@kernel(nogil=True)
 def advance(
     rng, s, d, lam, replacement, events, moved, at_top, wanted=OPEN, spread=SPREAD, margin=MARGIN
 ) -> int:
@@ -41,15 +40,33 @@ def advance(
 
     See `measure.Chain.advance`; `moved` gets the mean over the orders of the certain events.
     """
+    size = 2 * (len(s) + 1)
+    whole = tuple(np.zeros((6, size), dtype=np.int64))
+    parts, rare = tuple(np.zeros((4, size))), np.zeros(size, dtype=np.bool_)
+    rule, width = (d, lam / (1.0 + lam), replacement), (float(wanted), float(spread), margin)
+    return _advance(rng, s, *rule, events, moved, at_top, *width, whole, parts, rare)
+
+
+@kernel(nogil=True)
+def _advance(
+    rng,
+    s,
+    d,
+    arrival,
+    replacement,
+    events,
+    moved,
+    at_top,
+    wanted,
+    spread,
+    margin,
+    whole,
+    parts,
+    rare,
+):
+    low, high, up, down, first, last = whole
+    rises, falls, left, weight = parts
     n = s[0]
-    arrival = lam / (1.0 + lam)
-    size = len(s) + 1
-    low, high = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    rare = np.zeros(size, dtype=np.bool_)
-    rises, falls, left = np.zeros(size), np.zeros(size), np.zeros(2 * size)
-    up, down = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    first, last = np.zeros(2 * size, dtype=np.int64), np.zeros(2 * size, dtype=np.int64)
-    weight = np.zeros(2 * size)
     top = len(s) - 1
     while s[top] == 0:
         top -= 1
@@ -59,7 +76,7 @@ def advance(
         arrivals, spans = _split(
             low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight
         )
-        certain, open_ = _add_up(top, rises, falls, left), weight[:spans].sum()
+        certain, open_ = _add_up(top, rises, falls, left), _sum(weight, spans)
         stop = min(events, done + batch)
         inside = True
         while done < stop and inside:
@@ -218,6 +235,14 @@ def _add_up(top, rises, falls, left):
 
 
 @kernel(nogil=True)
+def _sum(weight, spans):
+    total = 0.0
+    for span in range(spans):
+        total += weight[span]
+    return total
+
+
+@kernel(nogil=True)
 def _until_open(rng, room, certain, open_):
     """Draw how many certain events come before an open one, up to `room`, and whether one does."""
     if certain <= 0.0:
@@ -296,7 +321,7 @@ def _open_event(
 @kernel(nogil=True)
 def _open_place(rng, d, replacement, low, high, arrivals, first, last, weight, spans):
     """Draw where an open event falls: (arrival, above, share, rank), see `_length_there`."""
-    pick = rng.random() * weight[:spans].sum()
+    pick = rng.random() * _sum(weight, spans)
     span = 0
     while span < spans - 1 and pick >= weight[span]:
         pick -= weight[span]

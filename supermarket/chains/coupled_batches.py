@@ -24,34 +24,38 @@ from supermarket.chains.batches import (
     _length_there,
     _open_place,
     _split,
+    _sum,
     _until_open,
 )
 from supermarket.compiled import kernel
 
 
-@kernel(nogil=True)
 def advance(rng, s, t, d, lam, steps, wanted=OPEN, spread=SPREAD, margin=MARGIN) -> tuple[int, int]:
     """Make up to `steps` steps in place; return how many, and the l1 distance of the copies.
 
     Fewer if the copies meet, or if one uses up its room.
     """
-    n = s[0]
-    arrival = lam / (1.0 + lam)
-    levels, size = len(s) + 1, 2 * len(s) + 1
-    low, high = np.zeros((2, levels), dtype=np.int64), np.zeros((2, levels), dtype=np.int64)
-    rare = np.zeros((2, levels), dtype=np.bool_)
-    up, down = np.zeros((2, levels), dtype=np.int64), np.zeros((2, levels), dtype=np.int64)
+    levels, size = len(s) + 1, 2 * (2 * len(s) + 1)
+    each = *np.zeros((4, 2, levels), dtype=np.int64), np.zeros((2, size), dtype=np.int64)
+    both = tuple(np.zeros((6, size), dtype=np.int64)), tuple(np.zeros((4, size)))
+    rare = np.zeros((2, levels), dtype=np.bool_), *np.zeros((2, size), dtype=np.bool_)
+    width = float(wanted), float(spread), margin
+    return _advance(rng, s, t, d, lam / (1.0 + lam), steps, *width, each, *both, *rare)
+
+
+@kernel(nogil=True)
+def _advance(
+    rng, s, t, d, arrival, steps, wanted, spread, margin, each, whole, parts, rare, rare_rises,
+    rare_falls,
+):  # fmt: skip
+    low, high, up, down, lengths = each
     # The same of both copies together.
-    lows, highs = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    rare_rises, rare_falls = np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.bool_)
-    lengths = np.zeros((2, size), dtype=np.int64)
-    rises, falls, left = np.zeros(size), np.zeros(size), np.zeros(2 * size)
-    ups, downs = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    first, last = np.zeros(2 * size, dtype=np.int64), np.zeros(2 * size, dtype=np.int64)
-    weight = np.zeros(2 * size)
+    lows, highs, ups, downs, first, last = whole
+    rises, falls, left, weight = parts
+    n = s[0]
     done, apart = 0, _distance(s, t)
     while done < steps and apart > 0:
-        tops = np.count_nonzero(s) - 1, np.count_nonzero(t) - 1
+        tops = _top(s), _top(t)
         if max(tops) == len(s) - 2:
             break
         batch = steps - done
@@ -67,7 +71,7 @@ def advance(rng, s, t, d, lam, steps, wanted=OPEN, spread=SPREAD, margin=MARGIN)
             lows, highs, rare_rises, n, bounds, d, arrival, True, rises, falls, first, last,
             weight, rare_falls,
         )  # fmt: skip
-        certain, open_ = _add_up(bounds, rises, falls, left), weight[:spans].sum()
+        certain, open_ = _add_up(bounds, rises, falls, left), _sum(weight, spans)
         stop = done + batch
         inside = True
         while done < stop and inside and apart > 0:
@@ -93,6 +97,14 @@ def advance(rng, s, t, d, lam, steps, wanted=OPEN, spread=SPREAD, margin=MARGIN)
             if hit or not inside:
                 apart = _distance(s, t)
     return done, _distance(s, t)
+
+
+@kernel(nogil=True)
+def _top(s):
+    top = 0
+    while s[top + 1] > 0:
+        top += 1
+    return top
 
 
 @kernel(nogil=True)
@@ -142,12 +154,14 @@ def _merge(low, high, rare, tops, lows, highs, rare_rises, rare_falls, lengths):
 @kernel(nogil=True)
 def _of_each(bounds, ups, downs, lengths, up, down):
     """Turn how often the kinds of certain events come into the rises and falls of each count."""
-    up[:], down[:] = 0, 0
+    for copy in range(2):
+        for i in range(up.shape[1]):
+            up[copy, i] = down[copy, i] = 0
     for m in range(1, bounds + 1):
         for copy in range(2):
             up[copy, lengths[copy, m - 1] + 1] += ups[m]
             down[copy, lengths[copy, m]] += downs[m]
-    down[:, 0] = 0  # a departure from an empty queue changes nothing
+    down[0, 0] = down[1, 0] = 0  # a departure from an empty queue changes nothing
 
 
 @kernel(nogil=True)

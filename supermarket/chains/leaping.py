@@ -165,7 +165,10 @@ def _measure(
     def stretch(length: float, summed: NDArray, at_top: NDArray) -> None:
         nonlocal leaps
         if length > 0:
-            done = _advance(rng, counts, todo.d, todo.lam, length, step, summed, curved, at_top)
+            room = tuple(np.zeros((9, levels))), np.zeros_like(counts)
+            done = _advance(
+                rng, counts, todo.d, todo.lam, length, step, summed, curved, at_top, *room
+            )
             if done < 0:
                 raise ParameterError(
                     f"level {-done} got out of order in a leap of up to {step:.3g}: its counts are "
@@ -248,16 +251,16 @@ def _bias(curved: NDArray[np.float64], steep: NDArray[np.float64]) -> NDArray[np
 
 
 @kernel(nogil=True)
-def _advance(rng, s, d, lam, length, step, summed, curved, at_top):
+def _advance(rng, s, d, lam, length, step, summed, curved, at_top, room, before):
     """Leap for `length` units of time, in place; return how often, or -level if it failed.
 
     Adds to `summed` the counts times the time, to `at_top` the time with each maximum, and to
-    `curved` the curvature q_i (see `_bias`) in queues times the time.
+    `curved` the curvature q_i (see `_bias`) in queues times the time. `room` holds zeros, as does
+    `before`.
     """
     n, size = s[0], len(s)
     few = min(_FEW, math.sqrt(n))
-    logs, grow, steep, rise, fall, free, mean, other, noisy = np.zeros((9, size))
-    before = np.zeros(size, dtype=np.int64)
+    logs, grow, steep, rise, fall, free, mean, other, noisy = room
     now, leaps = 0.0, 0
     while now < length:
         # Levels 1..top leap; the few queues of the levels above are infinite-server queues.
@@ -267,7 +270,8 @@ def _advance(rng, s, d, lam, length, step, summed, curved, at_top):
             logs[top] = _log_share(s[top], n) * d
             grow[top] = math.exp(logs[top])
             steep[top] = lam * d * math.exp(logs[top] * ((d - 1) / d))
-        before[:] = s
+        for i in range(size):
+            before[i] = s[i]
         h = min(step, length - now)
         _rates(s, n, top, lam, logs, rise, fall, free)
         joining = lam * n * grow[top]
