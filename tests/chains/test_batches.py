@@ -18,7 +18,7 @@ from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 
 # By name, so that they are part of what kernels here are kept by.
-open_event, advance, scan = batches._open_event, batches.advance, occupancy._scan
+open_event, in_room, scan = batches._open_event, batches._advance, occupancy._scan
 Z = 5.5
 SPAN = 1.0 if JIT else 0.02
 HUGE = 4 * 10**18
@@ -166,6 +166,16 @@ def test_stationary_law_of_small_systems(n, d, replacement, bands):
         mean = seen[:, common].mean(axis=0)
         error = seen[:, common].std(axis=0, ddof=1) / math.sqrt(len(seen))
         assert np.all(np.abs(mean - law[common]) <= Z * error + 1e-12)
+
+
+@kernel
+def advance(rng, s, d, lam, replacement, events, moved, at_top, wanted, spread, margin):
+    """As `batches.advance`, in compiled code."""
+    a, b = np.zeros((6, 2 * len(s) + 2), dtype=np.int64), np.zeros((4, 2 * len(s) + 2))
+    whole, parts = (a[0], a[1], a[2], a[3], a[4], a[5]), (b[0], b[1], b[2], b[3])
+    width, rare = (float(wanted), float(spread), margin), np.zeros(len(s) + 1, dtype=np.bool_)
+    rule = d, lam / (1 + lam), replacement
+    return in_room(rng, s, *rule, events, moved, at_top, *width, whole, parts, rare)
 
 
 @kernel

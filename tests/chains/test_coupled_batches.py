@@ -19,7 +19,7 @@ from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 
 # By name, so that they are part of what kernels here are kept by.
-advance, by_rank = coupled_batches.advance, coupled._by_rank
+in_room, by_rank = coupled_batches._advance, coupled._by_rank
 USUAL = (batches.OPEN, batches.SPREAD, batches.MARGIN)
 BANDS = [USUAL, (3.0, 0.0, 1), (3.0, 1.0, 0), (8.0, 0.5, 1)]
 
@@ -53,6 +53,19 @@ def exact_pairs(x, y, d, lam, steps):
                     later[after] = later.get(after, 0.0) + chance * weight / (1 + lam)
         law = later
         yield law
+
+
+@kernel
+def advance(rng, s, t, d, lam, steps, wanted, spread, margin):
+    """As `coupled_batches.advance`, in compiled code."""
+    size = 2 * (2 * len(s) + 1)
+    a, b = np.zeros((6, size), dtype=np.int64), np.zeros((4, size))
+    c, r = np.zeros((4, 2, len(s) + 1), dtype=np.int64), np.zeros((2, size), dtype=np.bool_)
+    each = c[0], c[1], c[2], c[3], np.zeros((2, size), dtype=np.int64)
+    whole, parts = (a[0], a[1], a[2], a[3], a[4], a[5]), (b[0], b[1], b[2], b[3])
+    rare = np.zeros((2, len(s) + 1), dtype=np.bool_), r[0], r[1]
+    width = float(wanted), float(spread), margin
+    return in_room(rng, s, t, d, lam / (1 + lam), steps, *width, each, whole, parts, *rare)
 
 
 @kernel
