@@ -162,13 +162,12 @@ def _measure(
     curved = np.zeros(levels)
     leaps = 0
 
-    def stretch(length: float, summed: NDArray, at_top: NDArray) -> None:
+    def stretch(length: float, about: NDArray, summed: NDArray, at_top: NDArray) -> None:
         nonlocal leaps
         if length > 0:
             room = tuple(np.zeros((9, levels))), np.zeros_like(counts)
-            done = _advance(
-                rng, counts, todo.d, todo.lam, length, step, summed, curved, at_top, *room
-            )
+            rule = todo.d, todo.lam, length, step
+            done = _advance(rng, counts, *rule, about, summed, curved, at_top, *room)
             if done < 0:
                 raise ParameterError(
                     f"level {-done} got out of order in a leap of up to {step:.3g}: its counts are "
@@ -177,8 +176,10 @@ def _measure(
                 )
             leaps += done
 
-    stretch(todo.warmup, np.zeros(levels), np.zeros(levels))
+    stretch(todo.warmup, counts.copy(), np.zeros(levels), np.zeros(levels))
     curved[:] = 0.0
+    # Of counts near n a sum over many leaps would lose what they lack: sum what they are off by.
+    about = counts.copy()
     profiles, tops = np.zeros((todo.batches, levels)), np.zeros((todo.batches, levels))
     last = np.zeros((todo.batches, levels), dtype=np.int64)
     path = np.zeros((len(todo.times), levels), dtype=np.int64)
@@ -186,14 +187,16 @@ def _measure(
     now, seen = 0.0, 0
     for batch, end in enumerate(ends[1:]):
         while seen < len(path) and (todo.times[seen] < end or end == ends[-1]):
-            stretch(todo.times[seen] - now, profiles[batch], tops[batch])
+            stretch(todo.times[seen] - now, about, profiles[batch], tops[batch])
             now = todo.times[seen]
             path[seen] = counts
             seen += 1
-        stretch(end - now, profiles[batch], tops[batch])
+        stretch(end - now, about, profiles[batch], tops[batch])
         now = end
         last[batch] = counts
-    profiles /= profiles[:, :1]
+    profiles /= np.diff(ends)[:, np.newaxis] * todo.n
+    profiles += about / todo.n
+    profiles[profiles < 1e-9 / todo.n] = 0.0  # never there, but for rounding
     tops /= tops.sum(axis=1, keepdims=True)
     law = tops.mean(axis=0)
     return Leaps(
@@ -251,12 +254,12 @@ def _bias(curved: NDArray[np.float64], steep: NDArray[np.float64]) -> NDArray[np
 
 
 @kernel(nogil=True)
-def _advance(rng, s, d, lam, length, step, summed, curved, at_top, room, before):
+def _advance(rng, s, d, lam, length, step, about, summed, curved, at_top, room, before):
     """Leap for `length` units of time, in place; return how often, or -level if it failed.
 
-    Adds to `summed` the counts times the time, to `at_top` the time with each maximum, and to
-    `curved` the curvature q_i (see `_bias`) in queues times the time. `room` holds zeros, as does
-    `before`.
+    Adds to `summed` the counts less `about` times the time, to `at_top` the time with each
+    maximum, and to `curved` the curvature q_i (see `_bias`) in queues times the time. `room` holds
+    zeros, as does `before`.
     """
     n, size = s[0], len(s)
     few = min(_FEW, math.sqrt(n))
@@ -305,10 +308,9 @@ def _advance(rng, s, d, lam, length, step, summed, curved, at_top, room, before)
         for i in range(1, size):
             if s[i] > s[i - 1] or s[i] < 0:
                 return -i
-            summed[i] += h * ((before[i] + s[i]) / 2.0)
+            summed[i] += h * (((before[i] - about[i]) + (s[i] - about[i])) / 2.0)
             if s[i] > 0:
                 highest = i
-        summed[0] += h * n
         at_top[highest] += h
     return leaps
 
