@@ -3,9 +3,13 @@
 import itertools
 import re
 from functools import cache
+from types import CellType, FunctionType
 
 import numba
 import numpy as np
+from numba.core.dispatcher import Dispatcher
+
+from supermarket.chains.event_loop import Kept, Tally, law_of
 
 JIT = not numba.config.DISABLE_JIT
 
@@ -74,3 +78,33 @@ class Uniforms:
 
     def random(self):
         return next(self._values)
+
+
+def plain(kernel):
+    """Return a kernel as Python runs it, and so all that it calls and Python could not call."""
+    return _plain(kernel, {}) if isinstance(kernel, Dispatcher) else kernel
+
+
+def _plain(kernel, known):
+    if id(kernel) not in known:
+        source = kernel.py_func
+        cells = tuple(CellType() for _ in source.__closure__ or ())
+        names = dict(source.__globals__)
+        function = FunctionType(source.__code__, names, source.__name__, None, cells or None)
+        known[id(kernel)] = function
+        for cell, original in zip(cells, source.__closure__ or (), strict=True):
+            cell.cell_contents = _called(original.cell_contents, known)
+        names.update((name, _called(value, known)) for name, value in source.__globals__.items())
+    return known[id(kernel)]
+
+
+def _called(value, known):
+    inlined = isinstance(value, Dispatcher) and value.targetoptions.get("no_cpython_wrapper")
+    return _plain(value, known) if inlined else value
+
+
+def make_steps(kernel, rng, s, d, lam, replacement, events, moved, at_top, memory=()):
+    """Let an event loop make steps, as a chain does."""
+    kept = Kept(np.empty(len(s)), np.asarray(memory, dtype=np.int64))
+    law = law_of(s, d, lam, replacement)
+    return kernel(rng, s, law, kept, events, Tally(moved, at_top))

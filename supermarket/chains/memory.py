@@ -32,6 +32,8 @@ import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.chains.borrowed import inlined
+from supermarket.chains.event_loop import Kept, Tally, event_loop, law_of
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.occupancy import _bands, _now, room_to_look_up
 from supermarket.compiled import kernel
@@ -149,10 +151,12 @@ class Memory:
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
         """Make up to `events` steps; see `measure.Chain`."""
-        state = (self.rng, self.counts, self.remembered, *self.rule)
         if not self.tabled or len(self.counts) > _MOST_LEVELS:
-            return _scan(*state, events, moved, at_top)
+            aux = Kept(np.empty(len(self.counts)), self.remembered)
+            rule = law_of(self.counts, *self.rule)
+            return _scan(self.rng, self.counts, rule, aux, events, Tally(moved, at_top))
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
+        state = (self.rng, self.counts, self.remembered, *self.rule)
         return _look_up(bits, *state, moved, at_top, *_room(self.counts))
 
     def grow(self) -> None:
@@ -195,7 +199,7 @@ def _one_or_none(a, b, n, d):
     return beta + (a - b) * beta * math.expm1(d * math.log1p(1.0 / b))
 
 
-@kernel(nogil=True)
+@inlined
 def _arrival(w, m, s, beta, n, d):
     """Return the length of the queue that is joined, and the length that is then remembered."""
     if w < beta[m]:  # no fresh queue is shorter: is one of them another of length m?
@@ -208,7 +212,7 @@ def _arrival(w, m, s, beta, n, d):
     return i, (i if two else i + 1)
 
 
-@kernel(nogil=True)
+@inlined
 def _departure(v, m, s, top):
     """Return the length of the queue that is served, and the length that is then remembered."""
     i = top
@@ -218,46 +222,19 @@ def _departure(v, m, s, top):
     return i, (m - 1 if i == m and m > 0 and v < s[m + 1] + 1 else m)
 
 
-@kernel(nogil=True)
-def _scan(rng, s, remembered, d, lam, events, moved, at_top):
-    """Make up to `events` steps in place and return how many: fewer if the room is used up."""
-    n = s[0]
-    top = len(s) - 1
-    while s[top] == 0:
-        top -= 1
-    beta = np.zeros(len(s))
-    for i in range(top + 1):
-        beta[i] = all_among(s[i], n, d, True)
-    arrival = lam / (1.0 + lam)
-    m = remembered[0]
-    since, step = 0, 0
-    for step in range(1, events + 1):
-        uniform = rng.random()
-        if uniform < arrival:
-            i, m = _arrival(uniform / arrival, m, s, beta, n, d)
-            i += 1
-            s[i] += 1
-            moved[i] += step
-            beta[i] = all_among(s[i], n, d, True)
-            if i > top:
-                at_top[top] += step - since
-                since = step
-                top = i
-                if top == len(s) - 2:
-                    break
-        else:
-            i, m = _departure((uniform - arrival) / (1.0 - arrival) * n, m, s, top)
-            if i > 0:
-                s[i] -= 1
-                moved[i] -= step
-                beta[i] = all_among(s[i], n, d, True)
-                if s[top] == 0:
-                    at_top[top] += step - since
-                    since = step
-                    top -= 1
-    at_top[top] += step - since
-    remembered[0] = m
-    return step
+@inlined
+def _join(w, s, top, law, aux):
+    i, aux.memory[0] = _arrival(w, aux.memory[0], s, aux.beta, law.n, law.d)
+    return i
+
+
+@inlined
+def _leave(v, s, top, law, aux):
+    i, aux.memory[0] = _departure(v, aux.memory[0], s, top)
+    return i
+
+
+_scan = event_loop(_join, _leave)
 
 
 @kernel(nogil=True)

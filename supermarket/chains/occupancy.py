@@ -14,6 +14,8 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains import batches as many
+from supermarket.chains.borrowed import inlined
+from supermarket.chains.event_loop import Kept, Tally, event_loop, law_of
 from supermarket.chains.measure import Plan, Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.ranks import FAST, Ranks
 from supermarket.compiled import kernel
@@ -133,7 +135,10 @@ class _Scan:
         self.rng = rng
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
-        return _scan(self.rng, self.counts, *self.rule, events, moved, at_top)
+        d, lam, replacement = self.rule
+        aux = Kept(np.empty(len(self.counts)), np.empty(0, dtype=np.int64))
+        rule = law_of(self.counts, d, lam, replacement)
+        return _scan(self.rng, self.counts, rule, aux, events, Tally(moved, at_top))
 
     def grow(self) -> None:
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
@@ -215,57 +220,16 @@ def fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArray
     return np.array(counts, dtype=np.int64)
 
 
-@kernel(nogil=True)
-def _scan(rng, s, d, lam, replacement, events, moved, at_top):
-    """Make up to `events` steps in place and return how many: fewer if the room is used up."""
-    n = s[0]
-    top = len(s) - 1
-    while s[top] == 0:
-        top -= 1
-    beta = np.zeros(len(s))
-    for i in range(top + 1):
-        beta[i] = all_among(s[i], n, d, replacement)
-    arrival = lam / (1.0 + lam)
-    since = 0
-    for step in range(1, events + 1):
-        uniform = rng.random()
-        if uniform < arrival:
-            # Rescaled, the same uniform picks the level: i with beta[i] > w >= beta[i+1].
-            w = uniform / arrival
-            i = top
-            while beta[i] <= w and i > 0:
-                i -= 1
-            i += 1
-            s[i] += 1
-            moved[i] += step
-            if replacement or beta[i] < 1e-290:
-                beta[i] = all_among(s[i], n, d, replacement)
-            else:  # C(s, d) / C(s - 1, d); each call starts afresh, so rounding stays below 1e-12
-                beta[i] *= s[i] / (s[i] - d)
-            if i > top:
-                at_top[top] += step - since
-                since = step
-                top = i
-                if top == len(s) - 2:
-                    return step
-        else:
-            v = (uniform - arrival) / (1.0 - arrival) * n
-            i = top
-            while s[i] <= v:
-                i -= 1
-            if i > 0:
-                s[i] -= 1
-                moved[i] -= step
-                if replacement or beta[i] < 1e-290:
-                    beta[i] = all_among(s[i], n, d, replacement)
-                else:
-                    beta[i] *= (s[i] + 1 - d) / (s[i] + 1)
-                if s[top] == 0:
-                    at_top[top] += step - since
-                    since = step
-                    top -= 1
-    at_top[top] += events - since
-    return events
+@inlined
+def _join(w, s, top, law, aux):
+    """Return i with beta[i] > w >= beta[i+1]: the shortest of the d chosen queues is that long."""
+    i = top
+    while aux.beta[i] <= w and i > 0:
+        i -= 1
+    return i
+
+
+_scan = event_loop(_join)
 
 
 @kernel(nogil=True)

@@ -13,6 +13,7 @@ import pytest
 from oracles import JIT, exact_profile
 
 from supermarket.chains import batches, occupancy
+from supermarket.chains.event_loop import Kept, Law, Tally
 from supermarket.chains.measure import measure, plan, with_room
 from supermarket.compiled import kernel
 from supermarket.sampling import all_among
@@ -195,7 +196,9 @@ def one_at_a_time(rng, start, d, lam, replacement, stretches, seen):
         s = start.copy()
         for k, events in enumerate(stretches):
             moved, at_top = s * 0, s * 0
-            scan(rng, s, d, lam, replacement, events, moved, at_top)
+            law = Law(s[0], d, lam / (1.0 + lam), replacement)
+            kept = Kept(np.empty(len(s)), np.empty(0, dtype=np.int64))
+            scan(rng, s, law, kept, events, Tally(moved, at_top))
             seen[run, k, 0], seen[run, k, 1], seen[run, k, 2] = s, moved, at_top
 
 
@@ -268,7 +271,7 @@ def test_an_average_over_time_knows_that_events_are_spread_over_their_batch():
     seen, rng = [], np.random.default_rng(6)
     for _ in range(runs):
         s, moved, at_top = np.array([n, n, 0, 0, 0]), np.zeros(5), np.zeros(5)
-        assert advance(rng, s, 2, lam, True, events, moved, at_top) == events
+        assert batches.advance(rng, s, 2, lam, True, events, moved, at_top) == events
         seen.append(s[1] - moved[1] / events)
     kept = 1 - 1 / (1 + lam) / n
     mean = n * (1 - kept**events) / (1 - kept) / events

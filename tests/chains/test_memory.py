@@ -12,7 +12,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from oracles import JIT, Uniforms
+from oracles import JIT, Uniforms, make_steps, plain
 
 from supermarket import ParameterError
 from supermarket.chains import memory, occupancy
@@ -26,10 +26,6 @@ outcome = memory._outcome  # by name, so that it is part of what kernels here ar
 SPAN = 1.0 if JIT else 0.01
 scan = partial(simulate_memory, engine="scan")
 table = partial(simulate_memory, engine="table")
-
-
-def plain(kernel):
-    return getattr(kernel, "py_func", kernel)
 
 
 def outcomes(lengths, remembered, d, lam, last=False):
@@ -99,14 +95,14 @@ def test_ties_do_not_matter(n, d):
 def test_every_transition_has_its_exact_probability(n, d):
     """Over a fine grid of uniforms every state's next states come out in the exact shares."""
     lam, longest, grid = 0.8, 3, 500
-    uniforms = (np.arange(grid) + 0.5) / grid
+    uniforms, loop = (np.arange(grid) + 0.5) / grid, plain(memory._scan)
     for state in all_states(n, longest):
         predicted, seen = Counter(), Counter()
         for after, chance in next_states(state, d, lam).items():
             predicted[after[0], tuple(counts_of(after, 7))] += chance
         for uniform in uniforms:
             s, m = counts_of(state, 7), np.array([state[0]])
-            plain(memory._scan)(Uniforms([uniform]), s, m, d, lam, 1, s * 0, s * 0)
+            make_steps(loop, Uniforms([uniform]), s, d, lam, True, 1, s * 0, s * 0, m)
             seen[int(m[0]), tuple(s)] += 1 / grid
         # Boundaries between outcomes: two a level for arrivals, one for departures, one remembered.
         for key in predicted.keys() | seen.keys():
@@ -161,16 +157,16 @@ def test_stationary_law_of_the_remembered_length(tabled):
 
 def test_without_memory_it_is_the_plain_chain():
     """A remembered queue longer than all is never used: then the same uniforms, the same path."""
+    remembering, forgetting = plain(memory._scan), plain(occupancy._scan)
     for n, d in ((3, 1), (50, 2), (1000, 3)):
         uniforms = np.random.default_rng(n).random(2000)
         s = with_room(occupancy.fixed_point_counts(n, d, 0.6, True))
         twin = s.copy()
         for uniform in uniforms:
             forgotten = np.array([len(s) - 2])
-            one = (d, 0.6, 1, s * 0, s * 0)
-            plain(memory._scan)(Uniforms([uniform]), s, forgotten, *one)
             one = (d, 0.6, True, 1, s * 0, s * 0)
-            plain(occupancy._scan)(Uniforms([uniform]), twin, *one)
+            make_steps(remembering, Uniforms([uniform]), s, *one, forgotten)
+            make_steps(forgetting, Uniforms([uniform]), twin, *one)
             np.testing.assert_array_equal(s, twin)
 
 
@@ -277,7 +273,7 @@ def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, monkeypatch
     state = Uniforms([1 / 3] * steps), s, m, d, lam
     done = plain(memory._look_up)(bits, *state, *sums, *memory._room(s))
     uniforms = Uniforms(((bits >> 2) + 1 / 3) / 2**14)
-    plain(memory._scan)(uniforms, twin, m_twin, d, lam, done, *sums_twin)
+    make_steps(plain(memory._scan), uniforms, twin, d, lam, True, done, *sums_twin, m_twin)
     np.testing.assert_array_equal(s, twin)
     assert m == m_twin
     np.testing.assert_array_equal(sums, sums_twin)

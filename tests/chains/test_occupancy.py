@@ -12,7 +12,7 @@ from functools import cache, partial
 
 import numpy as np
 import pytest
-from oracles import JIT, Uniforms, counts_of, exact, exact_profile
+from oracles import JIT, Uniforms, counts_of, exact, exact_profile, make_steps, plain
 
 from supermarket import ParameterError, fixed_point, simulate, simulate_queues
 from supermarket.chains import occupancy
@@ -48,7 +48,7 @@ def test_every_transition_has_its_exact_probability(n, d, replacement):
     """Over a fine grid of uniforms every state's next states come out in the exact shares."""
     lam, longest, grid = 0.8, 3, 500
     states, matrix, _ = exact(n, d, lam, replacement, longest + 1)
-    kernel = getattr(occupancy._scan, "py_func", occupancy._scan)
+    kernel = partial(make_steps, plain(occupancy._scan))
     uniforms = (np.arange(grid) + 0.5) / grid
     for state, row in zip(states, matrix, strict=True):
         if max(state) > longest:
@@ -227,7 +227,7 @@ def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, replacement
 
     monkeypatch.setattr(occupancy, "_bands", fine_bands)
     look_up = getattr(occupancy._look_up, "py_func", occupancy._look_up)
-    scan_all = getattr(occupancy._scan, "py_func", occupancy._scan)
+    scan_all = partial(make_steps, plain(occupancy._scan))
     s = with_room(occupancy.fixed_point_counts(n, d, lam, replacement))
     twin, sums, sums_twin = s.copy(), [s * 0, s * 0], [s * 0, s * 0]
     room = occupancy.room_to_look_up(len(s), np.int16)
@@ -245,9 +245,9 @@ def test_compiled_and_plain_kernels_make_the_same_path():
         twin, moved, at_top = s.copy(), s * 0, s * 0
         moved_twin, at_top_twin = s * 0, s * 0
         arguments = (kernel_d, 0.9, replacement, 3000)
-        plain = getattr(occupancy._scan, "py_func", occupancy._scan)
-        occupancy._scan(np.random.default_rng(4), s, *arguments, moved, at_top)
-        plain(np.random.default_rng(4), twin, *arguments, moved_twin, at_top_twin)
+        make_steps(occupancy._scan, np.random.default_rng(4), s, *arguments, moved, at_top)
+        rng = np.random.default_rng(4)
+        make_steps(plain(occupancy._scan), rng, twin, *arguments, moved_twin, at_top_twin)
         np.testing.assert_array_equal(s, twin)
         np.testing.assert_array_equal(moved, moved_twin)
         np.testing.assert_array_equal(at_top, at_top_twin)
@@ -257,7 +257,7 @@ def test_time_averages_are_those_of_the_path():
     """Sums over states from the running changes equal the plain sums, room growing on the way."""
     n, d, lam, events = 5, 1, 0.97, 3000
     start = np.array([5, 5, 5, 5, 4, 1, 0, 0])
-    kernel = getattr(occupancy._scan, "py_func", occupancy._scan)
+    kernel = partial(make_steps, plain(occupancy._scan))
     stream = np.random.default_rng(8).random(events)
     # The plain way: one event at a time, adding up what stands before each event.
     s, total, tops = with_room(start), np.zeros(200), np.zeros(200)
