@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import cache, partial
 from hashlib import sha256
+from importlib import import_module
 from inspect import getsource, ismodule
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -29,6 +30,7 @@ from numba import njit, types
 from numba.core import config
 from numba.core.caching import Cache, CompileResultCacheImpl, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
+from numba.np import linalg
 
 from supermarket.cache import KEPT
 from supermarket.cache import root as cache_root
@@ -36,6 +38,23 @@ from supermarket.cache import root as cache_root
 _PACKAGE = __name__.partition(".")[0]
 # How an object is told apart from others of its kind, whatever the process.
 _PLAIN = (int, float, complex, bool, str, bytes, type(None), np.generic)
+
+
+def _load_numba_without_scipy() -> None:
+    """Load what Numba loads at the first kernel, but for SciPy's matrices: a quarter of a second.
+
+    It imports them only to know that they are there, and again where a kernel needs them.
+    """
+    if "numba.np.arraymath" in sys.modules:
+        return
+    check, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        import_module("numba.np.arraymath")
+    finally:
+        linalg.ensure_blas = check
+
+
+_load_numba_without_scipy()
 
 
 def kernel(function: Callable | None = None, **options: Any) -> Any:
