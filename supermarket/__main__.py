@@ -65,7 +65,7 @@ def list_experiments(as_json: Json = False) -> None:
     """List the experiments."""
     from supermarket.lab import catalogue
 
-    found = [catalogue.find(name) for name in catalogue.names()]
+    found = [catalogue.find_notebook(name) for name in catalogue.names()]
     width = max(len(notebook.name) for notebook in found)
     lines = [f"{notebook.name:{width}}  {notebook.title}" for notebook in found]
     _print([{"name": nb.name, "title": nb.title} for nb in found], lines, as_json)
@@ -77,7 +77,7 @@ def describe(name: Name, as_json: Json = False) -> None:
     """Say what an experiment asks, and list its parameters."""
     from supermarket.lab import catalogue
 
-    notebook = catalogue.find(name)
+    notebook = catalogue.find_notebook(name)
     parameters = [
         {"name": p.name, "type": p.type, "default": p.default, "meaning": p.meaning}
         for p in notebook.parameters.values()
@@ -107,7 +107,7 @@ def run(
     """
     from supermarket.lab import catalogue, runs
 
-    given = catalogue.find(name).parse(values or [])
+    given = catalogue.find_notebook(name).parse(values or [])
     result = runs.run(name, given, out, progress=True)
     lines = [_line(verdict) for verdict in result["verdicts"]]
     _print(result, [*lines, f"The page: {result['page']}"], as_json)

@@ -9,7 +9,7 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
-from supermarket.chains.event_loop import Kept, Tally, law_of
+from supermarket.chains.event_loop import Kept, Tally, rule_of
 
 JIT = not numba.config.DISABLE_JIT
 
@@ -106,5 +106,5 @@ def _called(value, known):
 def make_steps(kernel, rng, s, d, lam, replacement, events, moved, at_top, memory=()):
     """Let an event loop make steps, as a chain does."""
     kept = Kept(np.empty(len(s)), np.asarray(memory, dtype=np.int64))
-    law = law_of(s, d, lam, replacement)
+    law = rule_of(s, d, lam, replacement)
     return kernel(rng, s, law, kept, events, Tally(moved, at_top))

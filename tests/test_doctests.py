@@ -16,7 +16,7 @@ RETURNED = {
     "theory.small_chain.SmallChain",
     "theory.cavity.CavityEquilibrium",
     "chains.measure.Simulation",
-    "chains.fifo.NetworkSimulation",
+    "chains.fifo.FifoSimulation",
     "chains.server_pools.PoolSimulation",
     "chains.jackson.NetworkSimulation",
     "stations.JacksonNetwork",

@@ -4,10 +4,11 @@ State are the counts s[i] of queues of length at least i. An event is an arrival
 lam / (1 + lam), else the end of a service. A policy is three small functions, compiled into one
 loop with `event_loop`:
 
-* ``join(w, s, top, law, aux)``: the length of the queue that an arrival joins, w uniform in [0, 1);
-* ``leave(v, s, top, law, aux)``: that of the queue that is served, v uniform in [0, n): 0 where
+* ``join(w, s, top, rule, aux)``: the length of the queue that an arrival joins, w uniform in
+  [0, 1);
+* ``leave(v, s, top, rule, aux)``: that of the queue that is served, v uniform in [0, n): 0 where
   no job is;
-* ``refresh(i, change, s, law, aux)``: put right what is kept of count i, after it changed by 1 or
+* ``refresh(i, change, s, rule, aux)``: put right what is kept of count i, after it changed by 1 or
   -1, or, with 0, from the beginning.
 
 `top` is the greatest length there is, `aux` is what the policy keeps (`Kept`).
@@ -25,7 +26,7 @@ from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 
 
-class Law(NamedTuple):
+class Rule(NamedTuple):
     """What a policy knows of the model: queues, choices, the share of arrivals among events."""
 
     n: int
@@ -51,13 +52,13 @@ class Kept(NamedTuple):
     memory: NDArray[np.int64]
 
 
-def law_of(counts: NDArray[np.int64], d: int, lam: float, replacement: bool = True) -> Law:
+def rule_of(counts: NDArray[np.int64], d: int, lam: float, replacement: bool = True) -> Rule:
     """Return what a policy knows of the model."""
-    return Law(int(counts[0]), d, lam / (1.0 + lam), replacement)
+    return Rule(int(counts[0]), d, lam / (1.0 + lam), replacement)
 
 
 @inlined
-def any_server(v: float, s: NDArray[np.int64], top: int, law: Law, aux: Kept) -> int:
+def any_server(v: float, s: NDArray[np.int64], top: int, rule: Rule, aux: Kept) -> int:
     """Return the length of a queue chosen at random: the longest ones come first."""
     i = top
     while s[i] <= v:
@@ -66,17 +67,17 @@ def any_server(v: float, s: NDArray[np.int64], top: int, law: Law, aux: Kept) ->
 
 
 @inlined
-def refresh(i: int, change: int, s: NDArray[np.int64], law: Law, aux: Kept) -> None:
+def refresh(i: int, change: int, s: NDArray[np.int64], rule: Rule, aux: Kept) -> None:
     """Put the chance of count i right."""
     beta = aux.beta[i]
-    if change == 0 or law.replacement or beta < 1e-290:
-        beta = all_among(s[i], law.n, law.d, law.replacement)
+    if change == 0 or rule.replacement or beta < 1e-290:
+        beta = all_among(s[i], rule.n, rule.d, rule.replacement)
     elif (
         change > 0
     ):  # C(s, d) / C(s - 1, d); each call starts afresh, so rounding stays below 1e-12
-        beta *= s[i] / (s[i] - law.d)
+        beta *= s[i] / (s[i] - rule.d)
     else:
-        beta *= (s[i] + 1 - law.d) / (s[i] + 1)
+        beta *= (s[i] + 1 - rule.d) / (s[i] + 1)
     aux.beta[i] = beta
 
 
@@ -91,28 +92,28 @@ def event_loop(join: Callable, leave: Callable = any_server) -> Any:
     Returns
     -------
     callable
-        ``run(rng, s, law, aux, events, tally)`` makes up to `events` steps in place and returns how
-        many: fewer if the room for levels is used up.
+        ``run(rng, s, rule, aux, events, tally)`` makes up to `events` steps in place and returns
+        how many: fewer if the room for levels is used up.
     """
 
     @kernel(nogil=True)
-    def run(rng: Generator, s, law, aux, events, tally):
+    def run(rng: Generator, s, rule, aux, events, tally):
         s, moved, at_top = borrowed(s), borrowed(tally.moved), borrowed(tally.at_top)
         aux = Kept(borrowed(aux.beta), borrowed(aux.memory))
         top = len(s) - 1
         while s[top] == 0:
             top -= 1
         for i in range(len(s)):
-            refresh(i, 0, s, law, aux)
+            refresh(i, 0, s, rule, aux)
         since, step = 0, 0
         for step in range(1, events + 1):
             uniform = rng.random()
-            if uniform < law.arrival:
+            if uniform < rule.arrival:
                 # Rescaled, the same uniform picks the level.
-                i = join(uniform / law.arrival, s, top, law, aux) + 1
+                i = join(uniform / rule.arrival, s, top, rule, aux) + 1
                 s[i] += 1
                 moved[i] += step
-                refresh(i, 1, s, law, aux)
+                refresh(i, 1, s, rule, aux)
                 if i > top:
                     at_top[top] += step - since
                     since = step
@@ -120,12 +121,12 @@ def event_loop(join: Callable, leave: Callable = any_server) -> Any:
                     if top == len(s) - 2:
                         break
             else:
-                v = (uniform - law.arrival) / (1.0 - law.arrival) * law.n
-                i = leave(v, s, top, law, aux)
+                v = (uniform - rule.arrival) / (1.0 - rule.arrival) * rule.n
+                i = leave(v, s, top, rule, aux)
                 if i > 0:
                     s[i] -= 1
                     moved[i] -= step
-                    refresh(i, -1, s, law, aux)
+                    refresh(i, -1, s, rule, aux)
                     if s[top] == 0:
                         at_top[top] += step - since
                         since = step

@@ -36,7 +36,7 @@ ROOM, MORE_LEVELS = 1024, 30
 
 
 @dataclass(frozen=True)
-class NetworkSimulation(Simulation):
+class FifoSimulation(Simulation):
     """What one run of the network gave, and everything that made it.
 
     All that `Simulation` has, averaged over time as it passed (`events` are arrivals and
@@ -148,7 +148,7 @@ def simulate_fifo(
     discipline: str = "fifo",
     max_hours: float = 1.0,
     dry_run: bool = False,
-) -> NetworkSimulation | None:
+) -> FifoSimulation | None:
     """Simulate the network of n servers exactly, job by job.
 
     Time is in the unit of the service law and kept in float64: at time t, it is resolved to some
@@ -192,7 +192,7 @@ def simulate_fifo(
 
     Returns
     -------
-    NetworkSimulation
+    FifoSimulation
 
     Raises
     ------
@@ -439,7 +439,7 @@ class Network:
 
 def _measure(
     network: Network, todo: Plan, service: ServiceLaw, discipline: str, start: str
-) -> NetworkSimulation:
+) -> FifoSimulation:
     """Run the network through its warm-up and its horizon and return what was seen."""
     network.run(todo.warmup)
     network.settle(todo.warmup)
@@ -461,7 +461,7 @@ def _measure(
     tops = present - np.append(present[:, 1:], np.zeros((len(present), 1)), axis=1)
     law = tops.mean(axis=0)
     at_least = np.cumsum(np.array(sojourns)[:, ::-1], axis=1)[:, ::-1]
-    return NetworkSimulation(
+    return FifoSimulation(
         profile=profiles.mean(axis=0),
         max_queue={int(m): float(law[m]) for m in np.flatnonzero(law > 0)},
         times=todo.times,

@@ -33,7 +33,7 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains.borrowed import inlined
-from supermarket.chains.event_loop import Kept, Tally, event_loop, law_of
+from supermarket.chains.event_loop import Kept, Tally, event_loop, rule_of
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.occupancy import _bands, _now, room_to_look_up
 from supermarket.compiled import kernel
@@ -153,7 +153,7 @@ class Memory:
         """Make up to `events` steps; see `measure.Chain`."""
         if not self.tabled or len(self.counts) > _MOST_LEVELS:
             aux = Kept(np.empty(len(self.counts)), self.remembered)
-            rule = law_of(self.counts, *self.rule)
+            rule = rule_of(self.counts, *self.rule)
             return _scan(self.rng, self.counts, rule, aux, events, Tally(moved, at_top))
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
         state = (self.rng, self.counts, self.remembered, *self.rule)
@@ -223,13 +223,13 @@ def _departure(v, m, s, top):
 
 
 @inlined
-def _join(w, s, top, law, aux):
-    i, aux.memory[0] = _arrival(w, aux.memory[0], s, aux.beta, law.n, law.d)
+def _join(w, s, top, rule, aux):
+    i, aux.memory[0] = _arrival(w, aux.memory[0], s, aux.beta, rule.n, rule.d)
     return i
 
 
 @inlined
-def _leave(v, s, top, law, aux):
+def _leave(v, s, top, rule, aux):
     i, aux.memory[0] = _departure(v, aux.memory[0], s, top)
     return i
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains import batches as many
 from supermarket.chains.borrowed import inlined
-from supermarket.chains.event_loop import Kept, Tally, event_loop, law_of
+from supermarket.chains.event_loop import Kept, Tally, event_loop, rule_of
 from supermarket.chains.measure import Plan, Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.ranks import FAST, Ranks
 from supermarket.compiled import kernel
@@ -137,7 +137,7 @@ class _Scan:
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
         d, lam, replacement = self.rule
         aux = Kept(np.empty(len(self.counts)), np.empty(0, dtype=np.int64))
-        rule = law_of(self.counts, d, lam, replacement)
+        rule = rule_of(self.counts, d, lam, replacement)
         return _scan(self.rng, self.counts, rule, aux, events, Tally(moved, at_top))
 
     def grow(self) -> None:
@@ -221,7 +221,7 @@ def fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArray
 
 
 @inlined
-def _join(w, s, top, law, aux):
+def _join(w, s, top, rule, aux):
     """Return i with beta[i] > w >= beta[i+1]: the shortest of the d chosen queues is that long."""
     i = top
     while aux.beta[i] <= w and i > 0:

@@ -178,7 +178,7 @@ def names() -> list[str]:
     return found
 
 
-def find(name: str) -> Notebook:
+def find_notebook(name: str) -> Notebook:
     """Return an experiment by its name.
 
     Raises

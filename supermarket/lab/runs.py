@@ -41,7 +41,7 @@ def run(name: str, values: dict[str, Any], out: Path, *, progress: bool = False)
     LabError
         If the notebook fails otherwise; ``<name>.failed.ipynb`` then shows where.
     """
-    notebook = catalogue.find(name)
+    notebook = catalogue.find_notebook(name)
     values = notebook.check(values)
     if (out / f"{name}.ipynb").exists() or (out / "sweep.json").exists():
         raise ParameterError(f"{out} holds the results of an earlier run: choose another folder.")

@@ -64,7 +64,7 @@ def sweep(
     LabError
         If the disk is full, or the Dask cluster is not there. What is finished is kept.
     """
-    notebook = catalogue.find(name)
+    notebook = catalogue.find_notebook(name)
     grid = check_grid(notebook, grid)
     if clash := rows.columns() & notebook.parameters.keys():
         raise ParameterError(f"{name} has a parameter {sorted(clash)[0]}, a column: rename it.")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from supermarket.service.numerics import laplace, power, smallest_above
+from supermarket.service.numerics import laplace, power_or_infinity, smallest_above
 from supermarket.validation import ParameterError, real
 
 
@@ -223,7 +223,11 @@ class Scaled(ServiceLaw):
     def tail_constant(self) -> float:
         """The tail constant, ``factor**beta`` times that before scaling."""
         beta = self.law.tail_index
-        return self.law.tail_constant * power(self.factor, beta) if beta < math.inf else math.nan
+        return (
+            self.law.tail_constant * power_or_infinity(self.factor, beta)
+            if beta < math.inf
+            else math.nan
+        )
 
     @property
     def hazard(self) -> str:
@@ -264,7 +268,7 @@ class Scaled(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return the mean of ``S**k``."""
-        return power(self.factor, k) * self.law.moment(k)
+        return power_or_infinity(self.factor, k) * self.law.moment(k)
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return the mean of ``exp(-theta S)``."""

@@ -37,7 +37,7 @@ def log(x: ArrayLike) -> np.ndarray:
         return np.log(np.asarray(x, dtype=np.float64))
 
 
-def power(x: float, exponent: float) -> float:
+def power_or_infinity(x: float, exponent: float) -> float:
     """Return ``x**exponent``, infinite where it is above 1e308."""
     with np.errstate(over="ignore", under="ignore"):
         return float(np.float64(x) ** exponent)

@@ -8,7 +8,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from supermarket.service.law import Mixture, ServiceLaw, tail_index
-from supermarket.service.numerics import exp, log, power
+from supermarket.service.numerics import exp, log, power_or_infinity
 from supermarket.validation import integer, real
 
 _EDGE = 46.0  # exp(-46) = 1e-20: a weight this far below the others is left out
@@ -54,7 +54,7 @@ class Lomax(ServiceLaw):
     @property
     def tail_constant(self) -> float:
         """The constant c of ``survival(s) ~ c s**-beta``: ``(beta - 1)**beta``."""
-        return power(self.beta - 1, self.beta)
+        return power_or_infinity(self.beta - 1, self.beta)
 
     @property
     def scv(self) -> float:

@@ -159,7 +159,7 @@ def power_law_constant(beta: float, c: float, d: int, lam: float) -> float:
     return (lam * c / (beta - 1) * (lam * d / u) ** (beta - 1)) ** (1 / u)
 
 
-def critical_rate(c: float, lam: float, d: int) -> float:
+def critical_decay_rate(c: float, lam: float, d: int) -> float:
     r"""Return the rate r of the exponential tail at :math:`\beta = d / (d - 1)`.
 
     With :math:`s = 1 / (d - 1)`, the rate :math:`r = \lim_k \log(P_k / P_{k+1})` is the root of
@@ -187,8 +187,8 @@ def critical_rate(c: float, lam: float, d: int) -> float:
 
     Examples
     --------
-    >>> from supermarket.theory.fifo_tails import critical_rate
-    >>> round(critical_rate(1.0, 0.9, 2), 8)
+    >>> from supermarket.theory.fifo_tails import critical_decay_rate
+    >>> round(critical_decay_rate(1.0, 0.9, 2), 8)
     0.47374193
     """
     d = integer("d", d, 2)
@@ -466,7 +466,7 @@ def lomax_tail(beta: float, d: int, lam: float, levels: int, depth: float) -> Ta
         measured = power_law_limit(equilibrium.log_tail, d)
         return Tail("power law", equilibrium, power_law_exponent(beta, d), measured)
     equilibrium = cavity(service, d, lam, 200)
-    rate = critical_rate(service.tail_constant, lam, d)
+    rate = critical_decay_rate(service.tail_constant, lam, d)
     return Tail("exponential", equilibrium, rate, exponential_limit(equilibrium.log_tail))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.sampling import log_all_among
-from supermarket.theory.growing_diffusions import Exponential
+from supermarket.theory.growing_diffusions import ExponentialOverflow
 from supermarket.theory.reflection import ConstrainedFlow, constrained_flow
 from supermarket.validation import (
     MOST_QUEUES,
@@ -113,7 +113,7 @@ def near_equilibrium(
 
 def soft_barrier(
     n: int, d: int, lam: float, k: int = 1, *, replacement: bool = True
-) -> Exponential:
+) -> ExponentialOverflow:
     r"""Return the overflow from level k of a finite system: what stands before the limit.
 
     With L = (log beta_n)'(mu_k), the slope of the overflow at the centre and its growth are
@@ -126,7 +126,7 @@ def soft_barrier(
     ------
     ParameterError
         If a parameter is out of range, or mu_k leaves no chance of an overflow (full JSQ, d = n):
-        then only `Reflected` applies.
+        then only `ReflectedOverflow` applies.
 
     Examples
     --------
@@ -149,10 +149,10 @@ def soft_barrier(
         d / mu if replacement else (log - log_beta(mu - width, n, d, replacement=False)) / width
     )
     c = growth / math.sqrt(n)
-    return Exponential(c, -(math.log(lam) + log + math.log(growth)) / c)
+    return ExponentialOverflow(c, -(math.log(lam) + log + math.log(growth)) / c)
 
 
-def critical_rate(n: int, d: int, alpha: float, k: int = 1) -> float:
+def critical_arrival_rate(n: int, d: int, alpha: float, k: int = 1) -> float:
     r"""Return the arrival rate whose overflow from level k has slope alpha_n = alpha.
 
     In the paper's form 1 - lam = (xi + log d) / d**k with xi near -log alpha; here xi is such that
@@ -165,8 +165,8 @@ def critical_rate(n: int, d: int, alpha: float, k: int = 1) -> float:
 
     Examples
     --------
-    >>> from supermarket.theory.growing_choices import critical_rate
-    >>> round(critical_rate(10**8, 1000, 1.0), 6)
+    >>> from supermarket.theory.growing_choices import critical_arrival_rate
+    >>> round(critical_arrival_rate(10**8, 1000, 1.0), 6)
     0.993116
     """
     from scipy.optimize import brentq

@@ -24,13 +24,13 @@ from supermarket.compiled import kernel
 from supermarket.validation import ParameterError, integer, real
 
 
-class Linear(NamedTuple):
+class LinearOverflow(NamedTuple):
     """Overflow dL = alpha Z_k dt, for d_n / sqrt(n) -> 0; alpha > 0."""
 
     alpha: float
 
 
-class Exponential(NamedTuple):
+class ExponentialOverflow(NamedTuple):
     """Overflow dL = (exp(c (Z_k - barrier)) - exp(-c barrier)) / c dt, a soft barrier; c > 0.
 
     Its slope at 0 is alpha = exp(-c barrier): see `exponential`. As c grows it turns into a
@@ -41,16 +41,16 @@ class Exponential(NamedTuple):
     barrier: float
 
 
-class Reflected(NamedTuple):
+class ReflectedOverflow(NamedTuple):
     """L grows only at Z_k = barrier and keeps Z_k from exceeding it; d_n / sqrt(n) -> infinity."""
 
     barrier: float
 
 
-Overflow = Linear | Exponential | Reflected
+Overflow = LinearOverflow | ExponentialOverflow | ReflectedOverflow
 
 
-def exponential(alpha: float, c: float) -> Exponential:
+def exponential(alpha: float, c: float) -> ExponentialOverflow:
     """Return the overflow dL = (alpha / c) (exp(c Z_k) - 1) dt, for d_n / sqrt(n) -> c.
 
     Raises
@@ -66,10 +66,10 @@ def exponential(alpha: float, c: float) -> Exponential:
     """
     alpha = real("alpha", alpha, 0.0, open_low=True)
     c = real("c", c, 0.0, open_low=True)
-    return Exponential(c, -math.log(alpha) / c)
+    return ExponentialOverflow(c, -math.log(alpha) / c)
 
 
-def effective_barrier(soft: Exponential) -> float:
+def effective_barrier(soft: ExponentialOverflow) -> float:
     r"""Return where a reflecting barrier has the same effect as a soft one, as c grows.
 
     Near the barrier Z_k is fast, and its density is in balance with the overflow: as far as
@@ -177,7 +177,7 @@ def paths(
 
     Parameters
     ----------
-    overflow : Linear, Exponential or Reflected
+    overflow : LinearOverflow, ExponentialOverflow or ReflectedOverflow
     times : array_like of float, shape (m,)
         In mean service times, increasing, none below 0.
     seed : int or SeedSequence
@@ -207,8 +207,8 @@ def paths(
 
     Examples
     --------
-    >>> from supermarket.theory.growing_diffusions import Reflected, paths
-    >>> found = paths(Reflected(1.0), [1.0, 2.0], seed=1, replicas=10)
+    >>> from supermarket.theory.growing_diffusions import ReflectedOverflow, paths
+    >>> found = paths(ReflectedOverflow(1.0), [1.0, 2.0], seed=1, replicas=10)
     >>> found.shape, bool(found[:, :, 0].max() <= 1.0)
     ((10, 2, 2), True)
     """
@@ -223,14 +223,14 @@ def paths(
     step = real("step", step, 0.0, open_low=True)
     rng = np.random.default_rng(seed)
     found = np.empty((replicas, len(times), 2))
-    if isinstance(overflow, Reflected):
+    if isinstance(overflow, ReflectedOverflow):
         barrier = real("barrier", overflow.barrier)
         if x > barrier:
             raise ParameterError(
                 f"start = {x:g} lies above the barrier {barrier:g}: start at or below it."
             )
         _reflected(rng, barrier, back, x, y, times, step, found)
-    elif isinstance(overflow, Exponential):
+    elif isinstance(overflow, ExponentialOverflow):
         c, barrier = real("c", overflow.c, 0.0, open_low=True), real("barrier", overflow.barrier)
         _exponential(rng, c, barrier, effective_barrier(overflow), back, x, y, times, step, found)
     else:

@@ -23,10 +23,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from supermarket.compiled import kernel
 from supermarket.theory.growing_diffusions import (
-    Exponential,
-    Linear,
+    ExponentialOverflow,
+    LinearOverflow,
     Overflow,
-    Reflected,
+    ReflectedOverflow,
     exponential,
     linear_covariance,
     overflowed,
@@ -103,7 +103,7 @@ def driven(
 
     Parameters
     ----------
-    overflow : Linear, Exponential or Reflected
+    overflow : LinearOverflow, ExponentialOverflow or ReflectedOverflow
     times : array_like of float, shape (m,)
         Increasing.
     noise : array_like of float, shape (m,) or (replicas, m)
@@ -130,9 +130,9 @@ def driven(
     Examples
     --------
     >>> import numpy as np
-    >>> from supermarket.theory.growing_diffusions import Reflected
+    >>> from supermarket.theory.growing_diffusions import ReflectedOverflow
     >>> from supermarket.theory.growing_pathwise import driven
-    >>> found = driven(Reflected(1.0), [0.0, 1.0, 2.0], [0.0, 3.0, 3.0], seed=1)
+    >>> found = driven(ReflectedOverflow(1.0), [0.0, 1.0, 2.0], [0.0, 3.0, 3.0], seed=1)
     >>> found.shape, bool(found[:, 0].max() <= 1.0)
     ((3, 2), True)
     """
@@ -183,11 +183,11 @@ def three_limits(alpha: float, c: float = 1.0) -> dict[str, Overflow]:
     --------
     >>> from supermarket.theory.growing_pathwise import three_limits
     >>> three_limits(1.0)["reflected"]
-    Reflected(barrier=0.0)
+    ReflectedOverflow(barrier=0.0)
     """
     soft = exponential(alpha, c)
-    hard = Reflected(soft.barrier + 0.0)
-    return {"linear": Linear(alpha), "exponential": soft, "reflected": hard}
+    hard = ReflectedOverflow(soft.barrier + 0.0)
+    return {"linear": LinearOverflow(alpha), "exponential": soft, "reflected": hard}
 
 
 def moments_at(overflow: Overflow, time: float, k: int = 2) -> tuple[float, float, float]:
@@ -197,12 +197,12 @@ def moments_at(overflow: Overflow, time: float, k: int = 2) -> tuple[float, floa
 
     Examples
     --------
-    >>> from supermarket.theory.growing_diffusions import Linear
+    >>> from supermarket.theory.growing_diffusions import LinearOverflow
     >>> from supermarket.theory.growing_pathwise import moments_at
-    >>> [round(value, 3) for value in moments_at(Linear(1.0), 1.0)]
+    >>> [round(value, 3) for value in moments_at(LinearOverflow(1.0), 1.0)]
     [1.055, 0.377, 0.19]
     """
-    if isinstance(overflow, Linear):
+    if isinstance(overflow, LinearOverflow):
         covariance = linear_covariance(overflow.alpha, k, time)
         return float(covariance[0, 0]), float(covariance[0, 1]), float(covariance[1, 1])
     return _simulated(overflow, time, k)[1:]
@@ -220,13 +220,15 @@ def mean_at(overflow: Overflow, time: float, k: int = 2) -> float:
     >>> round(mean_at(exponential(1.0, 1.0), 1.0), 2)  # what overflows is more than what is missing
     -0.16
     """
-    return 0.0 if isinstance(overflow, Linear) else _simulated(overflow, time, k)[0]
+    return 0.0 if isinstance(overflow, LinearOverflow) else _simulated(overflow, time, k)[0]
 
 
 @cache
 def _simulated(overflow: Overflow, time: float, k: int) -> tuple[float, float, float, float]:
     """Return E Z_k and the second moments."""
-    step = 0.01 if isinstance(overflow, Reflected) else 0.02  # errors of first and second order
+    step = (
+        0.01 if isinstance(overflow, ReflectedOverflow) else 0.02
+    )  # errors of first and second order
     x, y = paths(overflow, [time], seed=1, replicas=100_000, k=k, step=step)[:, 0].T
     return float(np.mean(x)), float(np.mean(x * x)), float(np.mean(x * y)), float(np.mean(y * y))
 
@@ -236,9 +238,9 @@ _LINEAR, _EXPONENTIAL, _REFLECTED = 0, 1, 2
 
 def _rule(overflow: Overflow) -> tuple[int, float, float]:
     """Return the kind of overflow and its two numbers, for the compiled loop."""
-    if isinstance(overflow, Linear):
+    if isinstance(overflow, LinearOverflow):
         return _LINEAR, real("alpha", overflow.alpha, 0.0, open_low=True), 0.0
-    if isinstance(overflow, Exponential):
+    if isinstance(overflow, ExponentialOverflow):
         return _EXPONENTIAL, real("c", overflow.c, 0.0, open_low=True), overflow.barrier
     return _REFLECTED, real("barrier", overflow.barrier), 0.0
 

@@ -18,10 +18,10 @@ from numpy.typing import NDArray
 
 from supermarket.theory.growing_choices import near_equilibrium, soft_barrier
 from supermarket.theory.growing_diffusions import (
-    Exponential,
-    Linear,
+    ExponentialOverflow,
+    LinearOverflow,
     Overflow,
-    Reflected,
+    ReflectedOverflow,
     effective_barrier,
 )
 from supermarket.validation import ParameterError, real
@@ -74,7 +74,7 @@ def stationary_moments(overflow: Overflow, spacing: float = 0.1) -> Moments:
 
     Parameters
     ----------
-    overflow : Linear, Exponential or Reflected
+    overflow : LinearOverflow, ExponentialOverflow or ReflectedOverflow
     spacing : float
         h, in (0, 0.2].
 
@@ -85,18 +85,18 @@ def stationary_moments(overflow: Overflow, spacing: float = 0.1) -> Moments:
 
     Examples
     --------
-    >>> from supermarket.theory.growing_diffusions import Linear
+    >>> from supermarket.theory.growing_diffusions import LinearOverflow
     >>> from supermarket.theory.growing_stationary import stationary_moments
-    >>> stationary_moments(Linear(2.0))
+    >>> stationary_moments(LinearOverflow(2.0))
     Moments(mean_1=0.0, mean_2=0.0, variance_1=0.5, covariance=0.5, variance_2=1.0)
     """
-    if isinstance(overflow, Linear):
+    if isinstance(overflow, LinearOverflow):
         total = 2 + real("alpha", overflow.alpha, 0.0, open_low=True)
         alpha = total - 2
         return Moments(0.0, 0.0, 2 / total, alpha / total, alpha**2 / total)
-    if isinstance(overflow, Exponential) and overflow.c > _HARD:
-        overflow = Reflected(effective_barrier(overflow))
-    if isinstance(overflow, Exponential):
+    if isinstance(overflow, ExponentialOverflow) and overflow.c > _HARD:
+        overflow = ReflectedOverflow(effective_barrier(overflow))
+    if isinstance(overflow, ExponentialOverflow):
         return _extrapolated(overflow, min(spacing, 1.6 / overflow.c))
     coarse, middle, fine = (
         np.array(stationary_law(overflow, h).moments) for h in (2 * spacing, spacing, spacing / 2)
@@ -105,18 +105,18 @@ def stationary_moments(overflow: Overflow, spacing: float = 0.1) -> Moments:
     return Moments(*((4 * first[1] - first[0]) / 3).tolist())
 
 
-def _extrapolated(soft: Exponential, spacing: float) -> Moments:
+def _extrapolated(soft: ExponentialOverflow, spacing: float) -> Moments:
     """Return the moments with a soft barrier from two lattices, less the error of second order."""
     middle, fine = (np.array(stationary_law(soft, h).moments) for h in (spacing, spacing / 2))
     return Moments(*((4 * fine - middle) / 3).tolist())
 
 
-def stationary_law(overflow: Exponential | Reflected, spacing: float = 0.1) -> Law:
+def stationary_law(overflow: ExponentialOverflow | ReflectedOverflow, spacing: float = 0.1) -> Law:
     """Return the stationary law of (Z_1, Z_2) on a lattice, k = 1.
 
     Parameters
     ----------
-    overflow : Exponential or Reflected
+    overflow : ExponentialOverflow or ReflectedOverflow
     spacing : float
         In (0, 0.4].
 
@@ -144,7 +144,7 @@ def stationary_law(overflow: Exponential | Reflected, spacing: float = 0.1) -> L
 
     jump(1, 0, h**-2 - first / (2 * h))
     jump(-1, 0, h**-2 + first / (2 * h))
-    if isinstance(overflow, Reflected):
+    if isinstance(overflow, ReflectedOverflow):
         at_barrier = (first == x[-1]) * (h**-2 - first / (2 * h))
         jump(0, 1, at_barrier)  # up and pushed
         jump(1, -1, second / h)  # at the barrier pushed back: no change
@@ -195,9 +195,9 @@ def chain_moments(n: int, d: int, lam: float, *, replacement: bool = True) -> Mo
 
     Examples
     --------
-    >>> from supermarket.theory.growing_choices import critical_rate
+    >>> from supermarket.theory.growing_choices import critical_arrival_rate
     >>> from supermarket.theory.growing_stationary import chain_moments
-    >>> found = chain_moments(10**7, 200, critical_rate(10**7, 200, 1.0))
+    >>> found = chain_moments(10**7, 200, critical_arrival_rate(10**7, 200, 1.0))
     >>> round(found.mean_2, 3), round(found.variance_1, 3)  # in the limit 0 and 2/3
     (0.021, 0.647)
     """
@@ -208,7 +208,7 @@ def chain_moments(n: int, d: int, lam: float, *, replacement: bool = True) -> Mo
     # The first round is for the noise alone, which E Z_2 / sqrt(n) changes by little.
     for first in (True, False):
         scale = math.sqrt(lam - two)
-        law = Exponential(soft.c * scale, soft.barrier / scale)
+        law = ExponentialOverflow(soft.c * scale, soft.barrier / scale)
         spacing = min((_ROUGH if first else _SMOOTH) / law.c, 0.2)
         smooth = spacing >= 0.1 and math.exp(-law.c * law.barrier) > 0.1 * law.c
         if law.c <= _HARD and (first or smooth):
@@ -258,11 +258,11 @@ def waiting_share(n: int, d: int, lam: float, *, replacement: bool = True) -> fl
 
 def _ends(overflow: Overflow, h: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the lattice's coordinates, out to where there is hardly any mass."""
-    if isinstance(overflow, Reflected):
+    if isinstance(overflow, ReflectedOverflow):
         barrier = real("barrier", overflow.barrier)
         lowest, highest = 0.0, _far(lambda z: barrier)
         top = barrier
-    elif isinstance(overflow, Exponential):
+    elif isinstance(overflow, ExponentialOverflow):
         c, barrier = real("c", overflow.c, 0.0, open_low=True), real("barrier", overflow.barrier)
         alpha = math.exp(-c * barrier)
         lowest = -min(alpha / c, 5 * alpha / math.sqrt(2 + alpha))

@@ -137,7 +137,7 @@ def unavoidable_deficit(pools: ServerPools, rho: float, n: int) -> float:
     return float(poisson.pmf(tasks, n * rho) @ np.maximum(below, 0.0))
 
 
-def fluid_limit(
+def pools_fluid_limit(
     pools: ServerPools, rho: float, times: ArrayLike, *, start: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     r"""Return the fluid limit of JLMU: every pair overflows to the next one in the order.
@@ -171,9 +171,9 @@ def fluid_limit(
     Examples
     --------
     >>> from supermarket import server_pools
-    >>> from supermarket.theory.utility import fluid_limit
+    >>> from supermarket.theory.utility import pools_fluid_limit
     >>> pools = server_pools([0.5, 0.5], [[4, 2], [3, 1]], levels=2)
-    >>> fluid_limit(pools, 0.75, [20.0]).round(4).tolist()
+    >>> pools_fluid_limit(pools, 0.75, [20.0]).round(4).tolist()
     [[[0.5, 0.0], [0.25, 0.0]]]
     """
     rho = _tasks(pools, rho)

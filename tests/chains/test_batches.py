@@ -13,7 +13,7 @@ import pytest
 from oracles import JIT, exact_profile
 
 from supermarket.chains import batches, occupancy
-from supermarket.chains.event_loop import Kept, Law, Tally
+from supermarket.chains.event_loop import Kept, Rule, Tally
 from supermarket.chains.measure import measure, plan, with_room
 from supermarket.compiled import kernel
 from supermarket.sampling import all_among
@@ -196,7 +196,7 @@ def one_at_a_time(rng, start, d, lam, replacement, stretches, seen):
         s = start.copy()
         for k, events in enumerate(stretches):
             moved, at_top = s * 0, s * 0
-            law = Law(s[0], d, lam / (1.0 + lam), replacement)
+            law = Rule(s[0], d, lam / (1.0 + lam), replacement)
             kept = Kept(np.empty(len(s)), np.empty(0, dtype=np.int64))
             scan(rng, s, law, kept, events, Tally(moved, at_top))
             seen[run, k, 0], seen[run, k, 1], seen[run, k, 2] = s, moved, at_top

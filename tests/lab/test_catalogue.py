@@ -12,7 +12,7 @@ from supermarket.lab import catalogue, rows
 def test_every_notebook_of_the_book_is_there_and_fits_a_sweep():
     assert "fixed_point" in catalogue.names()
     for name in catalogue.names():
-        notebook = catalogue.find(name)
+        notebook = catalogue.find_notebook(name)
         assert notebook.title
         assert notebook.question
         assert not rows.columns() & notebook.parameters.keys()
@@ -25,7 +25,7 @@ def test_parameters_are_those_that_papermill_sees(notebooks):
     import papermill
 
     seen = papermill.inspect_notebook(str(notebooks / "tiny.ipynb"))
-    own = catalogue.find("tiny").parameters
+    own = catalogue.find_notebook("tiny").parameters
     assert list(own) == list(seen)
     for name, parameter in own.items():
         assert parameter.type == seen[name]["inferred_type_name"]
@@ -56,7 +56,7 @@ def test_an_installed_package_has_the_notebooks_inside(tmp_path, monkeypatch):
     ],
 )
 def test_words_become_values(notebooks, word, value):
-    (parsed,) = catalogue.find("tiny").parse([word]).values()
+    (parsed,) = catalogue.find_notebook("tiny").parse([word]).values()
     assert parsed == value
     assert type(parsed) is type(value)
 
@@ -79,17 +79,17 @@ def test_words_become_values(notebooks, word, value):
 )
 def test_nonsense_is_refused_with_one_sentence(notebooks, words, sentence):
     with pytest.raises(ParameterError) as refused:
-        catalogue.find("tiny").parse(words)
+        catalogue.find_notebook("tiny").parse(words)
     assert sentence in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
 def test_unknown_experiments_and_empty_folders_are_refused(notebooks, monkeypatch, tmp_path):
     with pytest.raises(ParameterError, match=r"choose from tiny \(did you mean tiny\?\)\.$"):
-        catalogue.find("tny")
+        catalogue.find_notebook("tny")
     (notebooks / "bare.ipynb").write_text(json.dumps({"cells": []}))
     with pytest.raises(ParameterError, match="needs one cell with the tag parameters"):
-        catalogue.find("bare")
+        catalogue.find_notebook("bare")
     monkeypatch.setenv("SUPERMARKET_NOTEBOOKS", str(tmp_path / "nowhere"))
     with pytest.raises(ParameterError, match="holds no notebooks"):
         catalogue.names()

@@ -98,7 +98,7 @@ def test_a_point_gives_the_verdicts_of_papermill(name, values, notebooks, tmp_pa
     if name != "tiny":
         monkeypatch.delenv("SUPERMARKET_NOTEBOOKS")
     by_papermill = runs.run(name, values, tmp_path / "run")["verdicts"]
-    outcome = points.compute(catalogue.find(name), values)
+    outcome = points.compute(catalogue.find_notebook(name), values)
     assert outcome["error"] is None
     assert outcome["verdicts"] == by_papermill
     assert "SUPERMARKET_BUILD" not in os.environ

@@ -8,7 +8,7 @@ from supermarket import Lomax, ParameterError, cavity
 from supermarket.theory import fifo_tails
 from supermarket.theory.fifo_tails import (
     critical_beta,
-    critical_rate,
+    critical_decay_rate,
     doubly_exponential_limit,
     exponential_limit,
     local_exponents,
@@ -96,7 +96,7 @@ def test_gamma_in_the_table():
     [(1, 2, 0.9, 0.47374193), (0.25, 2, 0.7, 1.4951284), (0.5**1.5, 3, 0.8, 0.43947963)],
 )
 def test_critical_rate_in_the_table(c, d, lam, rate):
-    assert critical_rate(c, lam, d) == pytest.approx(rate, rel=2e-8)
+    assert critical_decay_rate(c, lam, d) == pytest.approx(rate, rel=2e-8)
 
 
 def test_the_moment_behind_the_critical_rate_by_simulation():
@@ -112,10 +112,14 @@ def test_the_moment_behind_the_critical_rate_by_simulation():
 
 def test_the_critical_rate_falls_with_the_load_and_with_the_weight_of_the_tail():
     for d in (2, 3, 6):
-        assert critical_rate(0.1, 0.5, d) > critical_rate(0.1, 0.9, d) > critical_rate(0.2, 0.9, d)
+        assert (
+            critical_decay_rate(0.1, 0.5, d)
+            > critical_decay_rate(0.1, 0.9, d)
+            > critical_decay_rate(0.2, 0.9, d)
+        )
     c, lam = 20.0, 0.8  # small r
     small = (c * 2 * lam**1.5 * math.sqrt(6)) ** -2
-    assert critical_rate(c, lam, 3) == pytest.approx(small, rel=1e-3)
+    assert critical_decay_rate(c, lam, 3) == pytest.approx(small, rel=1e-3)
 
 
 # --- the theorems against the exact cavity
@@ -165,7 +169,7 @@ def test_the_cavity_is_doubly_exponential(beta, d, lam, levels, width):
 def test_the_cavity_is_exponential_at_the_line(d, lam):
     service = Lomax(critical_beta(d))
     found = exponential_limit(cavity(service, d, lam, 60).log_tail)
-    assert found.low <= critical_rate(service.tail_constant, lam, d) <= found.high
+    assert found.low <= critical_decay_rate(service.tail_constant, lam, d) <= found.high
     assert found.high - found.low < 1e-11
 
 
@@ -315,8 +319,8 @@ def test_local_exponents_double():
         (lambda: power_law_exponent(2.5, 2), r"or use q_exponent\(beta, d\)"),
         (lambda: power_law_exponent(1, 2), "beta = 1 with d = 2 has no power-law tail"),
         (lambda: power_law_constant(1.5, 0.0, 2, 0.7), "c = 0 is out of range: choose 0 < c"),
-        (lambda: critical_rate(1.0, 1.0, 2), "lam = 1 is out of range: choose 0 < lam < 1"),
-        (lambda: critical_rate(1e6, 0.9, 3), "gives a rate below 1e-5"),
+        (lambda: critical_decay_rate(1.0, 1.0, 2), "lam = 1 is out of range: choose 0 < lam < 1"),
+        (lambda: critical_decay_rate(1e6, 0.9, 3), "gives a rate below 1e-5"),
         (lambda: local_exponents(np.zeros(9)), "levels = 8 is out of range: choose 16 <= levels"),
         (lambda: power_law_limit(np.zeros(999), 2), "levels = 998 is out of range"),
         (lambda: exponential_limit(np.zeros(4)), "levels = 3 is out of range"),

@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 from supermarket import ParameterError, fixed_point
 from supermarket.theory.growing_choices import (
     barrier_rate,
-    critical_rate,
+    critical_arrival_rate,
     fluid_limit,
     log_beta,
     near_equilibrium,
@@ -70,7 +70,7 @@ def test_the_centre_is_the_fixed_point_with_replacement():
 @pytest.mark.parametrize(("n", "d", "k"), [(10**8, 500, 1), (10**8, 10**4, 1), (10**10, 500, 2)])
 @pytest.mark.parametrize("alpha", [0.5, 2.0])
 def test_the_critical_rate_gives_the_slope_asked_for(n, d, k, alpha):
-    lam = critical_rate(n, d, alpha, k)
+    lam = critical_arrival_rate(n, d, alpha, k)
     mu = near_equilibrium(n, d, lam, k + 1)
     slope = lam * d * mu[k] ** (d - 1)  # lam beta'(mu_k)
     assert abs(slope - alpha) < 1e-6 * alpha
@@ -83,7 +83,7 @@ def test_the_critical_rate_gives_the_slope_asked_for(n, d, k, alpha):
 
 
 def test_distinct_queues_have_the_same_overflow_if_they_are_few():
-    lam = critical_rate(10**8, 10**4, 1.0)
+    lam = critical_arrival_rate(10**8, 10**4, 1.0)
     one, other = (soft_barrier(10**8, 10**4, lam, replacement=r) for r in (True, False))
     assert abs(one.c - other.c) < 1e-3
     assert abs(one.barrier - other.barrier) < 1e-3
@@ -134,8 +134,8 @@ def test_without_arrivals_queues_drain_like_poisson_counts():
         (lambda: log_beta(0.5, 10, 11, replacement=False), "distinct queues cannot be chosen"),
         (lambda: near_equilibrium(10, 2, 1.0, 2), "lam"),
         (lambda: soft_barrier(100, 100, 0.9, replacement=False), "never all busy"),
-        (lambda: critical_rate(100, 2, 1.0), "too small for alpha"),
-        (lambda: critical_rate(10**8, 10, 1e9), "too small for alpha"),
+        (lambda: critical_arrival_rate(100, 2, 1.0), "too small for alpha"),
+        (lambda: critical_arrival_rate(10**8, 10, 1e9), "too small for alpha"),
         (lambda: barrier_rate(100, 10, 10.0), "lam"),
         (lambda: fluid_limit(1.5, [0.0, 1.0], start=[1, 0.2, 0.3]), "profile"),
         (lambda: fluid_limit(1.5, [0.0, 1e9]), "too many levels"),

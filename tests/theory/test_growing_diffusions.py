@@ -13,9 +13,9 @@ from oracles import JIT, counts_of, exact
 from supermarket import ParameterError
 from supermarket.theory import growing_stationary
 from supermarket.theory.growing_diffusions import (
-    Exponential,
-    Linear,
-    Reflected,
+    ExponentialOverflow,
+    LinearOverflow,
+    ReflectedOverflow,
     _linear_drift,
     effective_barrier,
     exponential,
@@ -57,7 +57,9 @@ def test_the_linear_covariance_has_its_closed_form():
         closed = np.array([[2, alpha], [alpha, alpha**2]]) / (2 + alpha)
         assert np.allclose(linear_covariance(alpha), closed, atol=1e-15)
         assert np.allclose(linear_covariance(alpha, 1, 200.0), closed, atol=1e-12)
-        assert np.allclose(stationary_moments(Linear(alpha))[2:], closed[np.triu_indices(2)])
+        assert np.allclose(
+            stationary_moments(LinearOverflow(alpha))[2:], closed[np.triu_indices(2)]
+        )
         assert linear_autocorrelation(alpha, [0.0]).tolist() == [[1.0, 1.0]]
 
 
@@ -77,7 +79,7 @@ def test_the_linear_covariance_solves_its_equation(k):
 
 
 def test_linear_paths_have_the_covariances_of_their_law():
-    x = paths(Linear(1.0), [0.5, 2.0], seed=1, replicas=20 * REPLICAS, start=(0.5, -1.0))
+    x = paths(LinearOverflow(1.0), [0.5, 2.0], seed=1, replicas=20 * REPLICAS, start=(0.5, -1.0))
     mean = x.mean(axis=0)
     for j, t in enumerate((0.5, 2.0)):
         values, vectors = np.linalg.eig(_linear_drift(1.0, 1))
@@ -89,7 +91,9 @@ def test_linear_paths_have_the_covariances_of_their_law():
     assert mean.shape == (2, 2)
 
 
-@pytest.mark.parametrize("overflow", [exponential(1.0, 1.0), exponential(0.5, 2.0), Reflected(1.0)])
+@pytest.mark.parametrize(
+    "overflow", [exponential(1.0, 1.0), exponential(0.5, 2.0), ReflectedOverflow(1.0)]
+)
 def test_two_schemes_agree_on_the_stationary_moments(overflow):
     """Simulation against the lattice, which shares no step with it."""
     x = paths(overflow, LASTING, seed=2, replicas=REPLICAS)
@@ -99,16 +103,18 @@ def test_two_schemes_agree_on_the_stationary_moments(overflow):
 
 def test_a_small_c_is_linear_and_a_large_one_reflects():
     near = stationary_moments(exponential(1.0, 0.01), 0.1)
-    assert np.allclose(near, stationary_moments(Linear(1.0)), atol=5e-3)
+    assert np.allclose(near, stationary_moments(LinearOverflow(1.0)), atol=5e-3)
     # c = 32: within what the effective barrier leaves out.
-    soft = Exponential(32.0, 1.0)
-    hard = stationary_moments(Reflected(effective_barrier(soft)), 0.1)
+    soft = ExponentialOverflow(32.0, 1.0)
+    hard = stationary_moments(ReflectedOverflow(effective_barrier(soft)), 0.1)
     assert np.allclose(stationary_moments(soft, 0.05), hard, atol=0.01)
-    far = stationary_moments(Reflected(1.0), 0.1)
+    far = stationary_moments(ReflectedOverflow(1.0), 0.1)
     assert far.mean_2 - hard.mean_2 > 0.25  # without the displacement it would not do
 
 
-@pytest.mark.parametrize("overflow", [exponential(1.0, 1.0), Exponential(8.0, 1.0), Reflected(1.0)])
+@pytest.mark.parametrize(
+    "overflow", [exponential(1.0, 1.0), ExponentialOverflow(8.0, 1.0), ReflectedOverflow(1.0)]
+)
 def test_the_lattice_keeps_the_identities_and_converges(overflow):
     law = stationary_law(overflow)
     moments = law.moments
@@ -121,7 +127,7 @@ def test_the_lattice_keeps_the_identities_and_converges(overflow):
 
 def test_all_that_overflows_arrives_where_hardly_anything_does():
     """E of the overflow is E Z_2, also where Z_2 is mostly at its lowest, which is one row."""
-    c, barrier = overflow = Exponential(2.0, 0.4)
+    c, barrier = overflow = ExponentialOverflow(2.0, 0.4)
     law = stationary_law(overflow, 0.1)
     out = (np.exp(c * (law.x - barrier)) - math.exp(-c * barrier)) / c
     # With half of it lost in the lowest row the two are 4e-4 apart.
@@ -152,7 +158,7 @@ def test_as_many_jobs_wait_as_queues_have_two():
 
 
 def test_with_the_barrier_far_above_nothing_overflows():
-    moments = stationary_moments(Reflected(4.0), 0.1)
+    moments = stationary_moments(ReflectedOverflow(4.0), 0.1)
     assert np.allclose(moments, [0, 0, 1, 0, 0], atol=2e-3)
 
 
@@ -163,7 +169,7 @@ def test_the_reflected_scheme_without_drift_is_exact():
     barrier, pushed has the law of the maximum, of mean sqrt(4 h / pi).
     """
     h = 1e-4
-    x = paths(Reflected(0.0), [h], seed=3, replicas=50 * REPLICAS, k=2, step=h)[:, 0]
+    x = paths(ReflectedOverflow(0.0), [h], seed=3, replicas=50 * REPLICAS, k=2, step=h)[:, 0]
     mean = math.sqrt(4 * h / math.pi)
     assert z_scores(x[:, 1], mean, 1e-4 * mean).max() < Z
     assert z_scores(x[:, 0], -mean, 1e-4 * mean).max() < Z
@@ -172,25 +178,25 @@ def test_the_reflected_scheme_without_drift_is_exact():
 
 def test_long_steps_are_wrong_by_little_more_than_the_step():
     """Looking at the barrier at the ends of steps alone would miss 0.29 of the mean of Z_2."""
-    x = paths(Reflected(1.0), LASTING, seed=4, replicas=REPLICAS, step=0.1)
-    expected = raw(stationary_moments(Reflected(1.0), 0.1))
+    x = paths(ReflectedOverflow(1.0), LASTING, seed=4, replicas=REPLICAS, step=0.1)
+    expected = raw(stationary_moments(ReflectedOverflow(1.0), 0.1))
     assert z_scores(moments_of(x)[:, :3], expected[:3], 0.025).max() < Z
 
 
 def test_most_queues_of_two_or_more_have_no_restoring_force():
     """Z_k + Z_{k+1} is sqrt(2) times a Brownian motion whatever the overflow."""
-    for overflow in (Linear(1.0), exponential(1.0, 1.0), Reflected(1.0)):
+    for overflow in (LinearOverflow(1.0), exponential(1.0, 1.0), ReflectedOverflow(1.0)):
         x = paths(overflow, [1.0], seed=5, replicas=5 * REPLICAS, k=2)[:, 0].sum(axis=1)
         assert z_scores(x, 0.0).max() < Z
         assert z_scores(x**2, 2.0, 0.01).max() < Z
 
 
 def test_paths_depend_on_the_seed_alone():
-    for overflow in (Linear(1.0), exponential(1.0, 1.0), Reflected(1.0)):
+    for overflow in (LinearOverflow(1.0), exponential(1.0, 1.0), ReflectedOverflow(1.0)):
         one, same, other = (paths(overflow, [1.0, 2.0], seed=s, replicas=3) for s in (1, 1, 2))
         assert np.array_equal(one, same)
         assert not np.array_equal(one, other)
-    barrier = paths(Reflected(1.0), np.linspace(0, 5, 11), seed=1, replicas=100, step=0.5)
+    barrier = paths(ReflectedOverflow(1.0), np.linspace(0, 5, 11), seed=1, replicas=100, step=0.5)
     assert barrier[..., 0].max() <= 1.0
     assert np.array_equal(barrier[:, 0], np.zeros((100, 2)))
 
@@ -200,13 +206,16 @@ def test_paths_depend_on_the_seed_alone():
     [
         (lambda: exponential(0.0, 1.0), "alpha"),
         (lambda: exponential(1.0, -1.0), "c = -1"),
-        (lambda: paths(Reflected(1.0), [1.0], seed=1, start=(2.0, 0.0)), "above the barrier"),
-        (lambda: paths(Linear(1.0), [2.0, 1.0], seed=1), "increase"),
-        (lambda: paths(Linear(1.0), [], seed=1), "finite numbers"),
+        (
+            lambda: paths(ReflectedOverflow(1.0), [1.0], seed=1, start=(2.0, 0.0)),
+            "above the barrier",
+        ),
+        (lambda: paths(LinearOverflow(1.0), [2.0, 1.0], seed=1), "increase"),
+        (lambda: paths(LinearOverflow(1.0), [], seed=1), "finite numbers"),
         (lambda: linear_covariance(1.0, 2), "time = inf"),
-        (lambda: stationary_law(Linear(1.0)), "normal"),
-        (lambda: stationary_moments(Reflected(0.1)), "so low"),
-        (lambda: stationary_moments(Reflected(1.0), 0.5), "spacing"),
+        (lambda: stationary_law(LinearOverflow(1.0)), "normal"),
+        (lambda: stationary_moments(ReflectedOverflow(0.1)), "so low"),
+        (lambda: stationary_moments(ReflectedOverflow(1.0), 0.5), "spacing"),
     ],
 )
 def test_a_wrong_argument_is_refused(call, words):

@@ -8,7 +8,12 @@ import pytest
 from scipy.linalg import expm
 
 from supermarket import ParameterError, simulate
-from supermarket.theory.growing_diffusions import Linear, Reflected, exponential, linear_covariance
+from supermarket.theory.growing_diffusions import (
+    LinearOverflow,
+    ReflectedOverflow,
+    exponential,
+    linear_covariance,
+)
 from supermarket.theory.growing_pathwise import driven, job_noise, moments_at, three_limits
 
 JIT = not numba.config.DISABLE_JIT
@@ -18,18 +23,24 @@ JIT = not numba.config.DISABLE_JIT
 @pytest.mark.parametrize("alpha", [0.5, 2.0])
 def test_without_noise_the_linear_limit_is_its_linear_equation(alpha, k):
     times = np.linspace(0, 2, 401)
-    found = driven(Linear(alpha), times, np.zeros(401), seed=1, k=k, start=(1.0, -0.5), step=0.005)
+    found = driven(
+        LinearOverflow(alpha), times, np.zeros(401), seed=1, k=k, start=(1.0, -0.5), step=0.005
+    )
     matrix = np.array([[-alpha - (k == 1), 1.0], [alpha, -1.0]])
     expected = np.array([expm(matrix * t) @ [1.0, -0.5] for t in times])
     # Second order in the step: halving it divides the error by four, and this is the bound at 5e-3.
     np.testing.assert_allclose(found, expected, atol=5e-5)
-    rough = driven(Linear(alpha), times[::2], np.zeros(201), seed=1, k=k, start=(1.0, -0.5), step=1)
+    rough = driven(
+        LinearOverflow(alpha), times[::2], np.zeros(201), seed=1, k=k, start=(1.0, -0.5), step=1
+    )
     assert np.abs(rough - expected[::2]).max() > 2 * np.abs(found - expected).max()
 
 
 def test_queues_above_the_next_level_drain_into_it():
     times = np.linspace(0, 3, 601)
-    found = driven(Linear(1.0), times, np.zeros(601), seed=1, start=(0.0, 0.0, 1.0), step=0.005)
+    found = driven(
+        LinearOverflow(1.0), times, np.zeros(601), seed=1, start=(0.0, 0.0, 1.0), step=0.005
+    )
     rate = np.array([[-2.0, 1.0, 0.0], [1.0, -1.0, 1.0], [0.0, 0.0, -1.0]])
     expected = np.array([expm(rate * t) @ [0.0, 0.0, 1.0] for t in times])[:, :2]
     np.testing.assert_allclose(found, expected, atol=5e-5)
@@ -45,13 +56,13 @@ def test_the_law_is_that_of_the_diffusion_where_the_noise_is_brownian():
     rng = np.random.default_rng(3)
     steps = rng.normal(scale=math.sqrt(2 * 0.05), size=(rows, 20))
     noise = np.concatenate([np.zeros((rows, 1)), np.cumsum(steps, axis=1)], axis=1)
-    z = driven(Linear(1.0), times, noise, seed=4, k=2, step=0.05)[:, -1]
+    z = driven(LinearOverflow(1.0), times, noise, seed=4, k=2, step=0.05)[:, -1]
     expected = linear_covariance(1.0, 2, 1.0)
     for i, j in ((0, 0), (0, 1), (1, 1)):
         products = z[:, i] * z[:, j]
         error = products.std() / math.sqrt(rows)
         assert abs(products.mean() - expected[i, j]) < 5 * error + 1e-3
-    loud = driven(Linear(1.0), times, 1.05 * noise, seed=4, k=2, step=0.05)[:, -1, 0] ** 2
+    loud = driven(LinearOverflow(1.0), times, 1.05 * noise, seed=4, k=2, step=0.05)[:, -1, 0] ** 2
     if JIT:
         assert loud.mean() - expected[0, 0] > 5 * loud.std() / math.sqrt(rows)
 
@@ -59,7 +70,7 @@ def test_the_law_is_that_of_the_diffusion_where_the_noise_is_brownian():
 def test_a_reflected_limit_never_passes_its_barrier_and_moves_what_is_pushed():
     noise = np.cumsum(np.random.default_rng(5).normal(scale=0.1, size=400))
     times = np.linspace(0, 2, 400)
-    x, y = driven(Reflected(0.3), times, noise, seed=6, start=(1.0, 0.0), step=0.005).T
+    x, y = driven(ReflectedOverflow(0.3), times, noise, seed=6, start=(1.0, 0.0), step=0.005).T
     assert x.max() <= 0.3 + 1e-12
     assert (x[0], y[0]) == pytest.approx((0.3, 0.7))  # what is above is pushed at once
     assert np.all(y >= 0)
@@ -83,11 +94,11 @@ def test_the_noise_of_the_chain_is_its_martingale():
 
 def test_three_limits_have_one_slope_and_moments_are_those_of_the_limit():
     three = three_limits(0.5, 2.0)
-    assert three["linear"] == Linear(0.5)
+    assert three["linear"] == LinearOverflow(0.5)
     assert three["exponential"] == exponential(0.5, 2.0)
     assert three["reflected"].barrier == pytest.approx(math.log(2) / 2)
     exact = linear_covariance(1.0, 2, 1.0)
-    assert moments_at(Linear(1.0), 1.0) == pytest.approx(exact[[0, 0, 1], [0, 1, 1]])
+    assert moments_at(LinearOverflow(1.0), 1.0) == pytest.approx(exact[[0, 0, 1], [0, 1, 1]])
 
 
 @pytest.mark.parametrize(
@@ -103,6 +114,6 @@ def test_three_limits_have_one_slope_and_moments_are_those_of_the_limit():
 )
 def test_bad_input_gets_one_sentence(times, noise, options, sentence):
     with pytest.raises(ParameterError, match=sentence):
-        driven(Linear(1.0), times, noise, seed=1, **options)
+        driven(LinearOverflow(1.0), times, noise, seed=1, **options)
     with pytest.raises(ParameterError, match="do not belong to 3 times"):
         job_noise([[10, 5, 0]], [0.0, 1.0, 2.0], 0.5)

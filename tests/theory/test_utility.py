@@ -20,10 +20,10 @@ from supermarket.theory import utility
 from supermarket.theory.utility import (
     best_utility,
     deficit,
-    fluid_limit,
     holes_bound,
     mean_holes,
     optimum,
+    pools_fluid_limit,
     unavoidable_deficit,
 )
 
@@ -141,7 +141,7 @@ def test_what_no_policy_can_avoid():
 def test_the_fluid_limit_of_one_class_in_closed_form():
     pools = server_pools([1.0], [[3, 2, 1, 0]], levels=4)
     times, full = np.array([0.0, 0.4, 1.0, 1.5, 3.0, 8.0]), math.log(3)
-    q = fluid_limit(pools, 1.5, times)
+    q = pools_fluid_limit(pools, 1.5, times)
     after = np.maximum(times - full, 0)
     np.testing.assert_allclose(q[:, 0, 0], np.minimum(1.5 * -np.expm1(-times), 1), atol=1e-8)
     np.testing.assert_allclose(q[:, 0, 1], -0.5 * np.expm1(-after), atol=1e-8)
@@ -161,7 +161,7 @@ def test_the_fluid_limit_against_small_steps(rho, start):
     """Euler steps of the definition: what arrives fills the pairs in their order."""
     pools = example(levels=20)
     times = np.arange(0.0, 4.01, 0.5)
-    q = fluid_limit(pools, rho, times, start=start)
+    q = pools_fluid_limit(pools, rho, times, start=start)
     x, jobs = np.zeros((2, 20)) if start is None else start.copy(), np.arange(1, 21)
     room, step = np.full((2, 20), 0.5), 1 / (2000 if JIT else 500)
     pairs = list(zip(*pools.order, strict=True))
@@ -178,7 +178,7 @@ def test_the_fluid_limit_against_small_steps(rho, start):
                 break
     total = q.sum(axis=(1, 2))
     np.testing.assert_allclose(total, rho + (total[0] - rho) * np.exp(-times), atol=1e-8)
-    late = fluid_limit(pools, rho, [30.0], start=start)[0]
+    late = pools_fluid_limit(pools, rho, [30.0], start=start)[0]
     np.testing.assert_allclose(late, optimum(pools, rho).q, atol=1e-8)
 
 
@@ -272,8 +272,8 @@ def three(bad):
         (lambda: optimum(example(), 0.0), "rho = 0 is out of range"),
         (lambda: optimum(example(), 40), "rho = 40 is out of range"),
         (lambda: unavoidable_deficit(example(), 39.0, 10), "give more levels"),
-        (lambda: fluid_limit(example(), 10.0, [1.0], start=np.ones((2, 40))), "its alpha"),
-        (lambda: fluid_limit(example(), 10.0, [1.0], start=[1.0]), "shape"),
+        (lambda: pools_fluid_limit(example(), 10.0, [1.0], start=np.ones((2, 40))), "its alpha"),
+        (lambda: pools_fluid_limit(example(), 10.0, [1.0], start=[1.0]), "shape"),
         (lambda: deficit(example(), 10.0, 50), "at a kink"),
         (lambda: deficit(example(), 10.0, 50, 1.0, policy="best"), "not known"),
         (lambda: mean_holes(-1.0, 2, seed=1), "rho = -1 is out of range"),

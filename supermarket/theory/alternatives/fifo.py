@@ -94,12 +94,12 @@ def doubly_exponential(beta: float, d: int) -> list[str]:
     return [] if beta > critical_beta(d) else [r"$\beta > d/(d-1)$"]
 
 
-def whole(beta: float, d: int) -> list[str]:
+def whole_index(beta: float, d: int) -> list[str]:
     """Say so if the tail index is not a whole number above d / (d - 1)."""
     return doubly_exponential(beta, d) + ([] if beta % 1 == 0 else [r"$\beta$ is a whole number"])
 
 
-def not_whole(beta: float, d: int) -> list[str]:
+def fractional_index(beta: float, d: int) -> list[str]:
     """Say so if the tail index is a whole number, or not above d / (d - 1)."""
     return doubly_exponential(beta, d) + ([] if beta % 1 else [r"$\beta$ is not a whole number"])
 

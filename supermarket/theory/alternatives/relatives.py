@@ -75,7 +75,7 @@ def fewest_path(capacity: Sequence[float], rho: float, i: int, j: int, time: flo
     """Return q(i, j) at a time after an empty start if tasks join a pool with the fewest."""
     pools = _pools(tuple(capacity))
     alike = server_pools([1.0], [-np.arange(pools.levels, dtype=float)], levels=pools.levels)
-    return float(pools.alpha[i - 1] * utility.fluid_limit(alike, rho, [time])[0, 0, j - 1])
+    return float(pools.alpha[i - 1] * utility.pools_fluid_limit(alike, rho, [time])[0, 0, j - 1])
 
 
 def not_balanced(capacity: Sequence[float], rho: float) -> float:

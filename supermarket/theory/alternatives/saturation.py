@@ -50,7 +50,7 @@ def integer_ratio(alpha: float, beta: float) -> list[str]:
     return ([] if whole else ["α/β = 2, 3, …"]) + ([] if 2 * alpha < 1 + beta else ["2α < 1 + β"])
 
 
-def few_choices(
+def outside_few_choices(
     n: int, d: int, lam: float, alpha: float, theta: float, gamma: float, eps: float = 0.1
 ) -> list[str]:
     """Return what fails of the conditions on alpha, theta, gamma, and of (A), (B), (C)."""
@@ -62,7 +62,7 @@ def few_choices(
     return [words for words, holds in conditions if not holds] + theorem_1_2(n, d, lam, eps)
 
 
-def slow_load(
+def outside_slow_load(
     n: int, d: int, lam: float, alpha_load: float, beta_load: float, eps: float = 0.1
 ) -> list[str]:
     """Return what fails of the conditions on alpha and beta, and of (A), (B), (C)."""
@@ -72,7 +72,7 @@ def slow_load(
     return [words for words, holds in conditions if not holds] + theorem_1_2(n, d, lam, eps)
 
 
-def slowest_load(
+def outside_slowest_load(
     n: int, d: int, lam: float, large: float, small: float, eps: float = 0.1
 ) -> list[str]:
     """Return what fails of the conditions on C and c, and of (A), (B), (C)."""

@@ -11,7 +11,7 @@ from supermarket.statements import find
 from supermarket.theory.alternatives import fifo
 from supermarket.theory.fifo_tails import (
     critical_beta,
-    critical_rate,
+    critical_decay_rate,
     exponential_limit,
     power_law_constant,
     q_exponent,
@@ -37,7 +37,7 @@ def test_gamma_and_its_constant_with_fewer_choices():
 @pytest.mark.parametrize(("d", "lam", "weight"), [(2, 0.7, 1.0), (3, 0.9, 0.5), (5, 0.7, 0.01)])
 def test_the_rate_of_the_mean_is_another_one(d, lam, weight):
     c = weight * Lomax(critical_beta(d)).tail_constant
-    right, wrong = critical_rate(c, lam, d), fifo.rate_of_the_mean(d, lam, weight)
+    right, wrong = critical_decay_rate(c, lam, d), fifo.rate_of_the_mean(d, lam, weight)
     assert abs(wrong / right - 1) > 0.02
     if d == 2:  # 1 = c lam**2 (1 - exp(-r)) (1 + exp(r))
         assert c * lam**2 * (math.exp(wrong) - math.exp(-wrong)) == pytest.approx(1.0)
@@ -76,10 +76,10 @@ def test_hypotheses():
     assert fifo.doubly_exponential(2.0, 2)
     assert not fifo.power_law(1.4, 3)
     assert fifo.power_law(1.5, 3)
-    assert not fifo.whole(3.0, 2)
-    assert len(fifo.whole(1.5, 2)) == 2
-    assert not fifo.not_whole(2.5, 2)
-    assert fifo.not_whole(3.0, 2)
+    assert not fifo.whole_index(3.0, 2)
+    assert len(fifo.whole_index(1.5, 2)) == 2
+    assert not fifo.fractional_index(2.5, 2)
+    assert fifo.fractional_index(3.0, 2)
     assert not fifo.falling_hazard("Lomax(2.5)")
     assert not fifo.falling_hazard("Exponential()")
     assert fifo.falling_hazard("Deterministic()")

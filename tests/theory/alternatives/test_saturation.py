@@ -54,21 +54,21 @@ def test_exponents():
 def test_families_name_their_own_conditions_first():
     n = 10**18
     d, lam = few_choices(n, 0.45, 2.5, 0.12)
-    assert saturation.few_choices(n, d, lam, 0.45, 2.5, 0.12)[0].startswith("(B)")
-    assert saturation.few_choices(n, d, lam, 0.55, 1.5, 0.2)[:3] == [
+    assert saturation.outside_few_choices(n, d, lam, 0.45, 2.5, 0.12)[0].startswith("(B)")
+    assert saturation.outside_few_choices(n, d, lam, 0.55, 1.5, 0.2)[:3] == [
         "α < 1/2", "γ < α/3", "2 < θ < α/γ − 1",
     ]  # fmt: skip
     d, lam = slow_load(n, 5.0, 4.25)
-    assert all(words[0] == "(" for words in saturation.slow_load(n, d, lam, 5.0, 4.25))
-    assert saturation.slow_load(n, d, lam, 5.0, 3.4)[0] == "(α + 2)/k < β < α/(k − 1)"
-    assert saturation.slow_load(n, d, lam, 1.9, 1.5)[0] == "α > 2"
+    assert all(words[0] == "(" for words in saturation.outside_slow_load(n, d, lam, 5.0, 4.25))
+    assert saturation.outside_slow_load(n, d, lam, 5.0, 3.4)[0] == "(α + 2)/k < β < α/(k − 1)"
+    assert saturation.outside_slow_load(n, d, lam, 1.9, 1.5)[0] == "α > 2"
 
 
 def test_the_slowest_family_asks_for_the_constant_of_the_paper():
     n = 10**18
     for large, small, failing in ((1.7e7, 7000.0, []), (8.2e6, 4060.0, ["C > 160000 / ε²"])):
         d, lam = slowest_load(n, large, small)
-        assert saturation.slowest_load(n, d, lam, large, small) == failing
+        assert saturation.outside_slowest_load(n, d, lam, large, small) == failing
     assert saturation.constant_of_the_paper(0.1) == pytest.approx(1.6e7)
 
 
