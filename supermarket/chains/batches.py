@@ -25,6 +25,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
+from supermarket.chains.draws import binomial
 from supermarket.compiled import kernel
 from supermarket.sampling import all_among, log_all_among
 
@@ -260,10 +261,10 @@ def _draw_kinds(rng, count, top, rises, falls, left, up, down):
     for i in range(top, 0, -1):
         up[i] = down[i] = 0
         if rises[i] > 0.0 and count > 0:
-            up[i] = rng.binomial(count, min(rises[i] / left[2 * i + 1], 1.0))
+            up[i] = binomial(rng, count, min(rises[i] / left[2 * i + 1], 1.0))
             count -= up[i]
         if falls[i] > 0.0 and count > 0:
-            down[i] = rng.binomial(count, min(falls[i] / left[2 * i], 1.0))
+            down[i] = binomial(rng, count, min(falls[i] / left[2 * i], 1.0))
             count -= down[i]
     up[0] = count  # departures from empty queues, which change nothing
 

@@ -41,6 +41,7 @@ from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
+from supermarket.chains.draws import poisson
 from supermarket.chains.measure import Plan, Simulation, given_counts, plan
 from supermarket.chains.occupancy import fixed_point_counts
 from supermarket.compiled import kernel
@@ -395,7 +396,7 @@ def _centred(rng, mean):
     """Draw a Poisson variable less its mean, as a normal one where the mean is large."""
     if mean > 1000.0:
         return math.sqrt(mean) * rng.standard_normal()
-    return rng.poisson(mean) - mean if mean > 0.0 else 0.0
+    return poisson(rng, mean) - mean if mean > 0.0 else 0.0
 
 
 @kernel(nogil=True)
@@ -419,9 +420,9 @@ def _few(rng, s, before, n, d, lam, top, h, stay, rate):
                 chance *= h / lost
             for i in range(top + 1, length - lost + 1):
                 s[i] += 1
-    new = rng.poisson(rate * h * stay) if rate > 0.0 else 0
+    new = poisson(rng, rate * h * stay) if rate > 0.0 else 0
     s[top + 1] += new
     mean = rate + (before[top + 1] - rate) * stay
     second = lam * n * (mean / n) ** d
     if second > 0.0:
-        s[top + 2] = min(s[top + 2] + rng.poisson(second * h * stay), s[top + 1])
+        s[top + 2] = min(s[top + 2] + poisson(rng, second * h * stay), s[top + 1])
