@@ -92,14 +92,14 @@ class Twins:
             return replicas.simulate_replicas(*arguments, **options)
 
     def _advance_replicas(
-        self, words: NDArray[np.uint64], cuts: NDArray[np.uint64], pairs: NDArray[np.int16],
-        wanted: NDArray[np.int64], done: int, *rows: NDArray,
-    ) -> tuple[NDArray, ...]:  # fmt: skip
+        self, words: NDArray[np.uint64], kept: NDArray[np.uint64], cuts: NDArray[np.uint64],
+        pairs: NDArray[np.int16], events: NDArray[np.int16], wanted: NDArray[np.int64], done: int,
+        last: int, *rows: NDArray,
+    ) -> int:  # fmt: skip
         function = self._library.replicas
         function.restype = ctypes.c_int64
-        last = min(done + replicas.STEPS_A_CALL, int(wanted.max()))
         levels = int(np.flatnonzero(rows[0].any(axis=1))[-1]) + 2
-        while done < last:
+        while done < last and levels <= len(rows[0]):
             done = function(
                 *(ctypes.c_void_p(array.ctypes.data) for array in (words, cuts, pairs)),
                 ctypes.c_int64(len(cuts).bit_length() - 1),
@@ -107,11 +107,8 @@ class Twins:
                 *(ctypes.c_int64(number) for number in (done, last, levels)),
                 *(ctypes.c_void_p(array.ctypes.data) for array in rows),
             )
-            if done < last:
-                levels += 1
-                if levels > len(rows[0]):
-                    rows = tuple(np.pad(array, ((0, 1), (0, 0))) for array in rows)
-        return rows
+            levels += 1
+        return done
 
 
 class _Chain:

@@ -218,7 +218,7 @@ def mean_at(overflow: Overflow, time: float, k: int = 2) -> float:
     >>> from supermarket.theory.growing_diffusions import exponential
     >>> from supermarket.theory.growing_pathwise import mean_at
     >>> round(mean_at(exponential(1.0, 1.0), 1.0), 2)  # what overflows is more than what is missing
-    -0.16
+    -0.15
     """
     return 0.0 if isinstance(overflow, LinearOverflow) else _simulated(overflow, time, k)[0]
 
@@ -226,9 +226,8 @@ def mean_at(overflow: Overflow, time: float, k: int = 2) -> float:
 @cache
 def _simulated(overflow: Overflow, time: float, k: int) -> tuple[float, float, float, float]:
     """Return E Z_k and the second moments."""
-    step = (
-        0.01 if isinstance(overflow, ReflectedOverflow) else 0.02
-    )  # errors of first and second order
+    # With errors of first and of second order.
+    step = 0.01 if isinstance(overflow, ReflectedOverflow) else 0.02
     x, y = paths(overflow, [time], seed=1, replicas=100_000, k=k, step=step)[:, 0].T
     return float(np.mean(x)), float(np.mean(x * x)), float(np.mean(x * y)), float(np.mean(y * y))
 
