@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from supermarket.chains.draws import binomial
 from supermarket.compiled import kernel
-from supermarket.sampling import all_among, log_all_among
+from supermarket.sampling import all_among, log_all_among, with_or_not
 
 # How wide the bands are, for speed alone: room for a batch's mean number of rises, or falls,
 # of the count, SPREAD standard deviations more, and MARGIN. A batch has about OPEN open events.
@@ -44,7 +44,8 @@ def advance(
     size = 2 * (len(s) + 1)
     whole = tuple(np.zeros((6, size), dtype=np.int64))
     parts, rare = tuple(np.zeros((4, size))), np.zeros(size, dtype=np.bool_)
-    rule, width = (d, lam / (1.0 + lam), replacement), (float(wanted), float(spread), margin)
+    rule = d, lam / (1.0 + lam), with_or_not(replacement)
+    width = float(wanted), float(spread), margin
     return _advance(rng, s, *rule, events, moved, at_top, *width, whole, parts, rare)
 
 
@@ -130,7 +131,7 @@ def bands(
     s = np.append(np.asarray(counts, dtype=np.int64), 0)
     low, high = np.zeros(len(s) + 1, dtype=np.int64), np.zeros(len(s) + 1, dtype=np.int64)
     rare = np.zeros(len(s) + 1, dtype=np.bool_)
-    rule = (d, lam / (1.0 + lam), replacement)
+    rule = (d, lam / (1.0 + lam), with_or_not(replacement))
     events = _bands(s, s[0], len(s) - 2, *rule, low, high, rare, OPEN, SPREAD, MARGIN)
     return low[: len(s) - 1], high[: len(s) - 1], events
 

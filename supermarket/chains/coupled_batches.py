@@ -28,6 +28,7 @@ from supermarket.chains.batches import (
     _until_open,
 )
 from supermarket.compiled import kernel
+from supermarket.sampling import WITH
 
 
 def advance(rng, s, t, d, lam, steps, wanted=OPEN, spread=SPREAD, margin=MARGIN) -> tuple[int, int]:
@@ -62,13 +63,13 @@ def _advance(
         for copy in range(2):
             x, top = (s, tops[0]) if copy == 0 else (t, tops[1])
             room = _bands(
-                x, n, top, d, arrival, True, low[copy], high[copy], rare[copy], wanted, spread,
+                x, n, top, d, arrival, WITH, low[copy], high[copy], rare[copy], wanted, spread,
                 margin,
             )  # fmt: skip
             batch = min(batch, room)
         bounds = _merge(low, high, rare, tops, lows, highs, rare_rises, rare_falls, lengths)
         arrivals, spans = _split(
-            lows, highs, rare_rises, n, bounds, d, arrival, True, rises, falls, first, last,
+            lows, highs, rare_rises, n, bounds, d, arrival, WITH, rises, falls, first, last,
             weight, rare_falls,
         )  # fmt: skip
         certain, open_ = _add_up(bounds, rises, falls, left), _sum(weight, spans)
@@ -91,8 +92,8 @@ def _advance(
                 )
             if hit and inside:
                 done += 1
-                place = _open_place(rng, d, True, lows, highs, arrivals, first, last, weight, spans)
-                i, j = _length_there(s, d, True, *place), _length_there(t, d, True, *place)
+                place = _open_place(rng, d, WITH, lows, highs, arrivals, first, last, weight, spans)
+                i, j = _length_there(s, d, WITH, *place), _length_there(t, d, WITH, *place)
                 inside = _apply(s, t, i, j, place[0], low, high)
             if hit or not inside:
                 apart = _distance(s, t)

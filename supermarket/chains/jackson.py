@@ -26,7 +26,7 @@ import supermarket
 from supermarket.chains.measure import Plan, Simulation, given_counts, plan, with_room
 from supermarket.chains.occupancy import fixed_point_counts
 from supermarket.compiled import kernel
-from supermarket.sampling import all_among
+from supermarket.sampling import all_among, with_or_not
 from supermarket.stations import JacksonNetwork
 from supermarket.validation import ParameterError, choice
 
@@ -180,7 +180,8 @@ class _Network:
         routing = np.cumsum(np.column_stack([np.zeros(len(counts)), network.routing]), axis=1)
         with np.errstate(divide="ignore"):  # what has probability 0 is never looked up
             scales = 1 / np.diff(kinds), 1 / np.diff(routing, axis=1)
-        self.rule = (kinds, scales[0], routing, scales[1], network.choices, todo.replacement)
+        choose = network.choices, with_or_not(todo.replacement)
+        self.rule = (kinds, scales[0], routing, scales[1], *choose)
         self.events = self.moves = 0
 
     def stretch(self, length: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

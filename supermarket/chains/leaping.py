@@ -45,7 +45,7 @@ from supermarket.chains.draws import poisson
 from supermarket.chains.measure import Plan, Simulation, given_counts, plan
 from supermarket.chains.occupancy import fixed_point_counts
 from supermarket.compiled import kernel
-from supermarket.sampling import all_among
+from supermarket.sampling import WITH, all_among
 from supermarket.validation import MOST_QUEUES, ParameterError, integer, real
 
 _FEW = 1000.0
@@ -228,7 +228,7 @@ def _measure(
 
 def _steepness(counts: NDArray[np.int64], d: int, lam: float) -> NDArray[np.float64]:
     """Return lam d u_i**(d-1) for i = 1, 2, ..., where it is not negligible."""
-    below = (lam * d * all_among(s, counts[0], d - 1, True) for s in counts[1:])
+    below = (lam * d * all_among(s, counts[0], d - 1, WITH) for s in counts[1:])
     return np.array(list(takewhile(lambda a: a > 2.0**-60, below)))
 
 

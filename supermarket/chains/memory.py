@@ -37,7 +37,7 @@ from supermarket.chains.event_loop import Kept, Tally, event_loop, rule_of
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.occupancy import _bands, _now, room_to_look_up
 from supermarket.compiled import kernel
-from supermarket.sampling import all_among
+from supermarket.sampling import WITH, all_among
 from supermarket.validation import MOST_LEVELS, ParameterError, choice
 
 # A word of the table holds six entries of ten bits: whether it is open, which entry of the next
@@ -191,7 +191,7 @@ def _one_or_none(a, b, n, d):
 
     It is (b/n)**d + (a - b) (((b + 1)/n)**d - (b/n)**d), precise where a - b is large.
     """
-    beta = all_among(b, n, d, True)
+    beta = all_among(b, n, d, WITH)
     if d == 2:
         return beta + (a - b) / n * ((2.0 * b + 1.0) / n)
     if b == 0:
@@ -203,7 +203,7 @@ def _one_or_none(a, b, n, d):
 def _arrival(w, m, s, beta, n, d):
     """Return the length of the queue that is joined, and the length that is then remembered."""
     if w < beta[m]:  # no fresh queue is shorter: is one of them another of length m?
-        alone = w < beta[m + 1] or w < all_among(s[m + 1] + 1, n, d, True)
+        alone = w < beta[m + 1] or w < all_among(s[m + 1] + 1, n, d, WITH)
         return m, (m + 1 if alone else m)
     i = m - 1
     while beta[i] <= w and i > 0:
@@ -272,7 +272,7 @@ def _look_up(
     while done < len(bits) and top < len(s) - 2:
         low[top + 1] = high[top + 1] = 0
         low[0] = high[0] = n
-        width = _bands(s, n, top, d, arrival, True, low, high, touched)
+        width = _bands(s, n, top, d, arrival, WITH, low, high, touched)
         bins = 2**width
         base = _likely(s, n, d, top, work)
         table = words[:bins]
@@ -355,7 +355,7 @@ def _outcome(uniform, m, s, beta, top, d, arrival):
     n = s[0]
     if uniform < arrival:
         for i in range(top + 2):
-            beta[i] = all_among(s[i], n, d, True)
+            beta[i] = all_among(s[i], n, d, WITH)
         i, m = _arrival(uniform / arrival, m, s, beta, n, d)
         return 2 * (i + 1), m
     i, m = _departure((uniform - arrival) / (1.0 - arrival) * n, m, s, top)
@@ -390,8 +390,8 @@ def _make_table(table, base, low, high, n, top, d, arrival):
                 right = arrival * _one_or_none(high[i], min(high[i], high[i + 1]), n, d)
             else:
                 least, most = (low[m + 1] + 1, high[m + 1] + 1) if j == 0 else (low[i], high[i])
-                left = arrival * all_among(least, n, d, True)
-                right = arrival * all_among(most, n, d, True)
+                left = arrival * all_among(least, n, d, WITH)
+                right = arrival * all_among(most, n, d, WITH)
             # A little to spare for rounding: an open bin is only slower.
             first = int(max(left * bins - 1e-6, 0.0)) if left < 1.0 else bins
             beyond = min(int(right * bins + 1e-6) + 1, bins)

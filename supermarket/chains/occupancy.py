@@ -19,7 +19,7 @@ from supermarket.chains.event_loop import Kept, Tally, event_loop, rule_of
 from supermarket.chains.measure import Plan, Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.ranks import FAST, Ranks
 from supermarket.compiled import kernel
-from supermarket.sampling import all_among
+from supermarket.sampling import all_among, with_or_not
 from supermarket.validation import EXACT_MAX, MOST_LEVELS, MOST_QUEUES, ParameterError, choice
 
 
@@ -155,7 +155,8 @@ class _Table(_Scan):
         # Sixteen random bits choose an event's bin; what the bin leaves open is drawn on demand.
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
         room = room_to_look_up(len(self.counts), np.int16)
-        return _look_up(bits, self.rng, self.counts, *self.rule, moved, at_top, *room)
+        rule = *self.rule[:2], with_or_not(self.rule[2])
+        return _look_up(bits, self.rng, self.counts, *rule, moved, at_top, *room)
 
 
 def room_to_look_up(levels: int, entry: type) -> tuple[NDArray, ...]:
@@ -215,7 +216,7 @@ def fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArray
                 f"lam = {lam:.16g} with d = {d} has a fixed point of more than {MOST_LEVELS} "
                 "levels: choose a smaller lam or a larger d."
             )
-        nearest = round(lam * n * all_among(counts[-1], n, d, replacement))
+        nearest = round(lam * n * all_among(counts[-1], n, d, with_or_not(replacement)))
         counts.append(min(nearest, counts[-1] - 1))  # rounded, 1 * lam would stay 1 for ever
     return np.array(counts, dtype=np.int64)
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 
 from supermarket.chains.measure import with_room
 from supermarket.compiled import kernel
-from supermarket.sampling import all_among
+from supermarket.sampling import all_among, with_or_not
 from supermarket.validation import (
     EXACT_MAX,
     ParameterError,
@@ -167,7 +167,8 @@ def _others(n: int, d: int, replacement: bool) -> NDArray[np.float64]:
     if d == 1:
         return np.empty(0)
     among = n if replacement else n - 1
-    return np.array([all_among(r + 1, among, d - 1, replacement) for r in range(among)])
+    kind = with_or_not(replacement)
+    return np.array([all_among(r + 1, among, d - 1, kind) for r in range(among)])
 
 
 def _draw(

@@ -20,7 +20,7 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from supermarket.compiled import kernel
-from supermarket.sampling import all_among
+from supermarket.sampling import all_among, with_or_not
 from supermarket.validation import ParameterError
 
 FAST = 20_000  # with more queues the caches begin to miss
@@ -80,7 +80,7 @@ def _follow(words, rng, table, lengths, counts, moved, at_top) -> int:
 def law_of_ranks(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.float64]:
     """Return the probabilities of an arrival (outcome 2 r) and a departure (2 r + 1) at rank r."""
     law = np.empty(2 * n)
-    _write_law(law, n, d, lam / (1.0 + lam), replacement)
+    _write_law(law, n, d, lam / (1.0 + lam), with_or_not(replacement))
     return law
 
 
