@@ -30,6 +30,7 @@ from numba import njit, types
 from numba.core import config
 from numba.core.caching import Cache, CompileResultCacheImpl, IndexDataCacheFile
 from numba.core.dispatcher import Dispatcher
+from numba.core.targetconfig import TargetConfig
 from numba.np import linalg
 
 from supermarket.cache import KEPT
@@ -55,6 +56,25 @@ def _load_numba_without_scipy() -> None:
 
 
 _load_numba_without_scipy()
+
+
+def _compare_options_fast() -> None:
+    """Take a tenth off the time to compile a kernel: let Numba look up faster what it has typed.
+
+    It looks by the options of the compiler, which have all the same hash, made anew from the names
+    of all options every time, and are compared one by one, with what they are by default.
+    """
+    compare = TargetConfig.__eq__
+
+    def equal(options: TargetConfig, other: object) -> bool:
+        same = type(options) is type(other) and options._values == other._values
+        return same or compare(options, other)
+
+    TargetConfig.__eq__ = equal
+    TargetConfig.__hash__ = lambda options: hash(TargetConfig)
+
+
+_compare_options_fast()
 
 
 def kernel(function: Callable | None = None, **options: Any) -> Any:

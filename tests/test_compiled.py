@@ -13,6 +13,7 @@ from pathlib import Path
 
 import numba
 import pytest
+from numba.core.compiler import Flags
 
 import supermarket
 
@@ -202,3 +203,14 @@ def test_every_kernel_of_the_package_can_be_kept():
                 found[module.name, thing.py_func.__qualname__] = made_of(thing)
     assert len(found) > 80
     assert len(set(found.values())) == len(found)
+
+
+def test_options_of_the_compiler_compare_as_numba_would_have_them():
+    plain, set_, other = Flags(), Flags(), Flags()
+    set_.release_gil = Flags.options["release_gil"].default  # said, and the same as if it were not
+    other.release_gil = not set_.release_gil
+    assert plain == set_ == Flags(set_)
+    assert hash(plain) == hash(set_)
+    assert plain != other
+    assert plain != "plain"
+    assert {plain: 1, other: 2}[set_] == 1
