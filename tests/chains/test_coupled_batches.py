@@ -6,6 +6,8 @@ path through the code is common. Chi-square and Kolmogorov-Smirnov tests have th
 alarm once in 50 000 changes of the stream.
 """
 
+import itertools
+
 import numpy as np
 import pytest
 from oracles import JIT, counts_of
@@ -60,12 +62,14 @@ def advance(rng, s, t, d, lam, steps, wanted, spread, margin):
     """As `coupled_batches.advance`, in compiled code."""
     size = 2 * (2 * len(s) + 1)
     a, b = np.zeros((6, size), dtype=np.int64), np.zeros((4, size))
-    c, r = np.zeros((4, 2, len(s) + 1), dtype=np.int64), np.zeros((2, size), dtype=np.bool_)
-    each = c[0], c[1], c[2], c[3], np.zeros((2, size), dtype=np.int64)
+    c, r = np.zeros((8, len(s) + 1), dtype=np.int64), np.zeros((2, size), dtype=np.bool_)
+    lengths = np.zeros((2, size), dtype=np.int64)
+    of_s, of_t = (c[0], c[1], c[2], c[3], lengths[0]), (c[4], c[5], c[6], c[7], lengths[1])
     whole, parts = (a[0], a[1], a[2], a[3], a[4], a[5]), (b[0], b[1], b[2], b[3])
-    rare = np.zeros((2, len(s) + 1), dtype=np.bool_), r[0], r[1]
+    q = np.zeros((2, len(s) + 1), dtype=np.bool_)
+    rare = q[0], q[1], r[0], r[1]
     width = float(wanted), float(spread), margin
-    return in_room(rng, s, t, d, lam / (1 + lam), steps, *width, each, whole, parts, *rare)
+    return in_room(rng, s, t, d, lam / (1 + lam), steps, *width, of_s, of_t, whole, parts, rare)
 
 
 @kernel
@@ -143,17 +147,17 @@ def cut(s, t, d, lam, bands):
     """Return the bands of both copies, and the joint cut of the unit interval."""
     n, arrival, levels, size = s[0], lam / (1 + lam), len(s) + 1, 2 * len(s) + 1
     low, high, rare = (np.zeros((2, levels), dtype=kind) for kind in (np.int64, np.int64, bool))
+    lows, highs = np.zeros((2, size), dtype=np.int64)
+    lengths = np.zeros((2, size), dtype=np.int64)
+    rare_rises, rare_falls = np.zeros((2, size), dtype=bool)
     tops = np.count_nonzero(s) - 1, np.count_nonzero(t) - 1
     for copy, x in enumerate((s, t)):
         batches._bands(
             x, n, tops[copy], d, arrival, True, low[copy], high[copy], rare[copy], *bands
         )
-    lows, highs = np.zeros((2, size), dtype=np.int64)
-    rare_rises, rare_falls = np.zeros((2, size), dtype=bool)
-    lengths = np.zeros((2, size), dtype=np.int64)
-    bounds = coupled_batches._merge(
-        low, high, rare, tops, lows, highs, rare_rises, rare_falls, lengths
-    )
+        coupled_batches._in_line(tops[copy], low[copy], high[copy])
+    each = zip(tops, low, high, rare, lengths, strict=True)
+    bounds = coupled_batches._merge(*itertools.chain(*each), lows, highs, rare_rises, rare_falls)
     rises, falls, weight = np.zeros(size), np.zeros(size), np.zeros(2 * size)
     first, last = np.zeros((2, 2 * size), dtype=np.int64)
     arrivals, spans = batches._split(
