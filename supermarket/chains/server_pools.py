@@ -402,10 +402,10 @@ def _advance(
                 chosen, j = _by_threshold(rng, exact, state, limits, classes, levels, n)
                 state[_THRESHOLD] = _learned(exact, state, classes, levels, tolerance)
             elif policy == 2:
-                while not np.any(exact[:, state[_FEWEST]]):
+                while _with_tasks(exact, state[_FEWEST]) == 0:
                     state[_FEWEST] += 1
                 j = state[_FEWEST]
-                chosen = _one_of(rng, exact[:, j])
+                chosen = _one_of(rng, exact, j)
             else:
                 chosen, j = _any_pool(rng, exact, n)
             _change(exact, state, limits, chosen, j, 1)
@@ -464,12 +464,21 @@ def _leaving(rng, exact, state):
 
 
 @kernel(nogil=True)
-def _one_of(rng, numbers):
-    """Return i with probability in proportion to numbers[i]."""
-    left = int(rng.random() * numbers.sum())
+def _with_tasks(exact, j):
+    """Return how many pools have j tasks."""
+    total = 0
+    for i in range(len(exact)):
+        total += exact[i, j]
+    return total
+
+
+@kernel(nogil=True)
+def _one_of(rng, exact, j):
+    """Return the class of a pool chosen at random among those with j tasks."""
+    left = int(rng.random() * _with_tasks(exact, j))
     i = 0
-    while left >= numbers[i]:
-        left -= numbers[i]
+    while left >= exact[i, j]:
+        left -= exact[i, j]
         i += 1
     return i
 
@@ -516,10 +525,12 @@ def _learned(exact, state, classes, levels, tolerance):
 @kernel(nogil=True)
 def _limit(exact, classes, levels, threshold, limits):
     """Set the tasks that a pool of each class should have; return the number of green pools."""
-    limits[:] = 0
+    for i in range(len(limits)):
+        limits[i] = 0
     for pair in range(threshold):
         limits[classes[pair]] = levels[pair]
     green = 0
     for i in range(len(exact)):
-        green += exact[i, : limits[i]].sum()
+        for j in range(limits[i]):
+            green += exact[i, j]
     return green
