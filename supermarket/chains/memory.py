@@ -273,7 +273,7 @@ def _look_up(
         low[top + 1] = high[top + 1] = 0
         low[0] = high[0] = n
         width = _bands(s, n, top, d, arrival, WITH, low, high, touched)
-        bins = 2**width
+        bins = 1 << width
         base = _likely(s, n, d, top, work)
         table = words[:bins]
         _make_table(table, base, low, high, n, top, d, arrival)

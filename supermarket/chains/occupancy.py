@@ -255,7 +255,7 @@ def _look_up(
     while done < len(bits) and top < len(s) - 2:
         low[top + 1] = high[top + 1] = 0
         width = _bands(s, n, top, d, arrival, replacement, low, high, touched)
-        bins = 2**width
+        bins = 1 << width
         _make_table(table[:bins], low, high, n, top, d, arrival, replacement)
         for i in range(1, top + 2):
             limit[2 * i] = (high[i] - s[i] + 1) << 40
@@ -340,7 +340,7 @@ def _bands(s, n, top, d, arrival, replacement, low, high, touched):
         low[i] = max(s[i] - half, 1)
         high[i] = min(s[i] + half, n)
     width = 6
-    while width < 14 and 4.0**width < 400.0 * (top + 1) * rounds:
+    while width < 14 and 1 << 2 * width < 400.0 * (top + 1) * rounds:
         width += 1
     return width
 

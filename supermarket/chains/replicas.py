@@ -312,7 +312,7 @@ def _draw(words, cuts, pairs, events):
             drawn[step, lane] = _next(state, lane)
     _copy(state, words)
     width = 0
-    while 2**width < len(cuts):
+    while 1 << width < len(cuts):
         width += 1
     for step in range(BLOCK):
         for lane in range(LANES):
