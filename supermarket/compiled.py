@@ -46,7 +46,7 @@ def _load_numba_without_scipy() -> None:
 
     It imports them only to know that they are there, and again where a kernel needs them.
     """
-    if "numba.np.arraymath" in sys.modules:
+    if "numba.np.arraymath" in sys.modules or not hasattr(linalg, "ensure_blas"):
         return
     check, linalg.ensure_blas = linalg.ensure_blas, lambda: None
     try:
@@ -64,6 +64,8 @@ def _compare_options_fast() -> None:
     It looks by the options of the compiler, which have all the same hash, made anew from the names
     of all options every time, and are compared one by one, with what they are by default.
     """
+    if not hasattr(TargetConfig(), "_values"):  # another version of Numba
+        return
     compare = TargetConfig.__eq__
 
     def equal(options: TargetConfig, other: object) -> bool:

@@ -70,6 +70,17 @@ def test_runs_in_another_folder_and_the_threads_do_not_matter(name, forks, tmp_p
     assert any("image/png" in kinds for kinds in done["kinds"])
 
 
+@pytest.mark.parametrize("name", ["log_log", "fifo_exponents"])
+def test_kept_machine_code_changes_no_byte(name, forks, tmp_path, monkeypatch):
+    kept, afresh = tmp_path / "kept", tmp_path / "afresh"
+    kept.mkdir()
+    assert forks.run(notebook(name), kept, SMOKE[name])["errors"] == []
+    afresh.mkdir()
+    monkeypatch.setenv("SUPERMARKET_CACHE", "off")
+    execute(notebook(name), afresh / "out.ipynb", SMOKE[name], afresh / "build", cwd=afresh)
+    assert verdicts(kept, name) == verdicts(afresh, name)
+
+
 def test_a_person_can_run_one_with_papermill_alone(tmp_path):
     words = ["-m", "papermill", "--no-progress-bar", notebook("introduction"), "out.ipynb", "-y"]
     done = subprocess.run(
