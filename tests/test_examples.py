@@ -9,6 +9,8 @@ import pytest
 
 import supermarket
 
+pytestmark = pytest.mark.book  # documentation: once is enough, and the twins run without the JIT
+
 MODULES = [
     name for _, name, _ in pkgutil.walk_packages(supermarket.__path__, prefix="supermarket.")
 ]

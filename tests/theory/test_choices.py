@@ -53,6 +53,7 @@ def test_the_mean_time_in_the_system():
     )
 
 
+@pytest.mark.book  # minutes without the JIT, where other laws run the same kernels
 def test_thousands_of_measured_times():
     """Answers in seconds, and a tail that is doubly exponential at the end."""
     times = np.random.default_rng(1).pareto(1.4, 3000) + 0.1
