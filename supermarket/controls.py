@@ -89,7 +89,9 @@ def controlled_interval(
     widened for what is left of the correlation of neighbouring batches, as if it fell geometrically
     with their distance. The interval is refused where the run lasts less than 12 times as long as
     that correlation, and where some batches saw nothing of what is not negative. The bias of the
-    fit is of order 1 / m.
+    fit is of order 1 / m. Of a series that forgets exponentially, intervals of confidence 0.99 miss
+    the mean in 0 to 2 % of runs of 50 to 300 relaxation times, in 2 to 3 % of those of 25
+    (measured, with batches of 0.25 to 3 relaxation times).
 
     Parameters
     ----------

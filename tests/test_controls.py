@@ -1,3 +1,4 @@
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -6,7 +7,7 @@ from oracles import counts_of, exact
 
 from supermarket import fixed_point, simulate, small_chain
 from supermarket.controls import controlled_interval, job_controls, level_control, pair_control
-from supermarket.statistics import mean_interval
+from supermarket.statistics import batch_interval, mean_interval
 from supermarket.validation import ParameterError
 
 pytestmark = pytest.mark.book  # statistics of long runs: once is enough
@@ -182,3 +183,31 @@ def test_a_mean_with_the_controls_of_its_pairs_against_the_exact_one():
     assert found.low <= exact <= found.high
     assert not found.low <= fixed_point(0.8, 2, 2)[2] <= found.high
     assert found.effective > 50 * len(run.batch_profiles)
+
+
+@pytest.mark.parametrize(
+    ("span", "controlled", "alone"), [(25.0, 0.055, 0.095), (50.0, 0.04, 0.05), (100.0, 0.03, 0.05)]
+)
+def test_how_often_intervals_miss_the_mean_of_a_short_series(span, controlled, alone):
+    """Of 1500 series that forget exponentially, as often as the docstrings say.
+
+    The bounds lie four standard errors or more above that. Power: batches of 0.8 relaxation times
+    that count as independent miss in more than a tenth.
+    """
+    copies, m, steps = 1500, int(span / 0.8), 16
+    rng = np.random.default_rng(3)
+    keep = math.exp(-span / m / steps)
+    now, batches = rng.normal(size=copies), np.zeros((copies, m))
+    for batch in batches.T:
+        for _ in range(steps):
+            now = keep * now + math.sqrt(1 - keep**2) * rng.normal(size=copies)
+            batch += now / steps
+    useless = rng.normal(size=m)
+
+    def missed(interval):
+        given = [one for one in map(interval, batches) if not one.refused]
+        return 1 - np.mean([one.low <= 0 <= one.high for one in given])
+
+    assert missed(lambda x: controlled_interval(x, [useless], 0.99, relaxations=span)) < controlled
+    assert missed(lambda x: batch_interval(x, 0.99, relaxations=span)) < alone
+    assert missed(lambda x: mean_interval(x, 0.99)) > 0.1
