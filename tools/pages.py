@@ -96,7 +96,9 @@ def with_results(run: Run) -> dict[str, Any]:
     Prose may have changed since the run, and comments in the code: these are the committed ones.
     """
     executed = json.loads(run.results()["notebook"].read_text(encoding="utf-8"))
-    done = iter([cell for cell in executed["cells"] if cell["cell_type"] == "code"])
+    code = [cell for cell in executed["cells"] if cell["cell_type"] == "code"]
+    put_in = [cell for cell in code if "injected-parameters" in cell["metadata"].get("tags", [])]
+    done = iter([cell for cell in code if cell not in put_in])
     content = json.loads(run.notebook.read_text(encoding="utf-8"))
     cells = []
     for cell in content["cells"]:
@@ -104,8 +106,8 @@ def with_results(run: Run) -> dict[str, Any]:
         if cell["cell_type"] == "code":
             result = next(done)
             cell["outputs"], cell["execution_count"] = result["outputs"], result["execution_count"]
-            if run.parameters and "parameters" in cell["metadata"].get("tags", []):
-                cells.append(next(done))  # what papermill put in
+            if "parameters" in cell["metadata"].get("tags", []):
+                cells += put_in  # where papermill put them
     return content | {"cells": cells}
 
 
