@@ -23,7 +23,7 @@ typedef struct {
 
 typedef struct {
     int64_t today, in_heap;
-    double days_a_unit;
+    double days_per_unit;
     int64_t spare;
 } desk;
 
@@ -41,7 +41,7 @@ typedef struct {
 } calendar;
 
 static inline int64_t day_of(const calendar *c, double time) {
-    const double day = time * c->state->days_a_unit;
+    const double day = time * c->state->days_per_unit;
     return day < 0x1p62 ? (int64_t)day : (int64_t)1 << 62;
 }
 

@@ -121,11 +121,11 @@ class _Chain:
         rng: Generator,
     ) -> None:  # fmt: skip
         self.counts = counts
-        self.events_a_call = 2**18 if function.__name__ == "table" else 2**22
+        self.events_per_call = 2**18 if function.__name__ == "table" else 2**22
         function.restype = ctypes.c_int64
         self._make_steps = partial(_call, function, d, lam)
         self._rng = rng
-        self._scratch = np.empty(self.events_a_call + 3, dtype=np.uint16)
+        self._scratch = np.empty(self.events_per_call + 3, dtype=np.uint16)
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
         state = self._rng.bit_generator.state

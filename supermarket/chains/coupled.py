@@ -396,7 +396,7 @@ class _Queues:
         self.rule = (d, *_shares(lams), lams[0] == lams[1])
         self.rng = rng
         self.apart = self.distances()[0]
-        self.steps_a_call = max(2**24 // (d + 2), 1)
+        self.steps_per_call = max(2**24 // (d + 2), 1)
 
     def advance(self, steps: int) -> int:
         done, self.apart = _by_queue(self.rng, *self.copies, *self.rule, steps, self.apart)
@@ -410,7 +410,7 @@ class _Queues:
 class _Ranks:
     """The counts of both copies."""
 
-    steps_a_call = 2**22
+    steps_per_call = 2**22
 
     def __init__(
         self,
@@ -443,7 +443,7 @@ class _ManyRanks(_Ranks):
     """The same, many events at a time, for copies that agree in d and lam."""
 
     @property
-    def steps_a_call(self) -> int:
+    def steps_per_call(self) -> int:
         return int(3e4 * math.sqrt(self.copies[0][0]))
 
     def _step(self, steps: int) -> tuple[int, int]:
@@ -490,7 +490,7 @@ def _run(
     for m, moment in enumerate([*todo.times, todo.horizon]):
         stop = round(moment * per_unit)
         while done < stop and met is None:
-            done += pair.advance(min(stop - done, pair.steps_a_call))
+            done += pair.advance(min(stop - done, pair.steps_per_call))
             if meets and pair.apart == 0:
                 met = done
         if m < len(todo.times) and met is None:

@@ -41,7 +41,7 @@ SERVER = np.dtype(
         ("last", "i4"),
     ]
 )  # fmt: skip
-STATE = np.dtype([("today", "i8"), ("in_heap", "i8"), ("days_a_unit", "f8"), ("spare", "i8")])
+STATE = np.dtype([("today", "i8"), ("in_heap", "i8"), ("days_per_unit", "f8"), ("spare", "i8")])
 LINE = 64  # bytes
 SOON = 16  # days ahead for which servers are fetched into the cache
 
@@ -120,7 +120,7 @@ def remove(servers, heap, state, i) -> None:
 
 @inlined
 def _day(state, time):
-    day = time * state[0]["days_a_unit"]
+    day = time * state[0]["days_per_unit"]
     return int(day if day < 2.0**62 else 2.0**62)  # more would overflow
 
 

@@ -25,7 +25,7 @@ from supermarket.validation import MOST_LEVELS, ParameterError, choice, nearest,
 
 BLOCK = 2**16  # arrivals a call of the kernel: some hundredths of a second, so Ctrl-C is heard
 MOST_SERVERS = 10**8
-BYTES_A_SERVER = 40
+BYTES_PER_SERVER = 40
 # Up to FEW choices an arrival, they are drawn ahead, all of them, and SOON arrivals before they are
 # looked at they are fetched into the cache. More are drawn one by one, until one of them is idle.
 FEW, SOON = 8, 16
@@ -78,11 +78,11 @@ class FifoSimulation(Simulation):
     def mean_sojourn_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
         """Return the batch-means interval for the mean sojourn time."""
         sums = self.batch_sojourn_sums[:, None]
-        return self._a_job(sums, confidence, among)[0]
+        return self._per_job(sums, confidence, among)[0]
 
     def sojourn_survival_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
         """Return batch-means intervals for `sojourn_survival`, one for every time of the grid."""
-        return self._a_job(self.batch_sojourns, confidence, among)
+        return self._per_job(self.batch_sojourns, confidence, among)
 
     def covariance_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
         r"""Return intervals for n times the covariance of two queues' indicators, for every level.
@@ -122,7 +122,7 @@ class FifoSimulation(Simulation):
         pairs = (self.batch_squares / n - self.batch_profiles) / (n - 1)
         return n * (pairs - 2 * mean * self.batch_profiles + mean**2)
 
-    def _a_job(self, sums: NDArray, confidence: float, among: int) -> Interval:
+    def _per_job(self, sums: NDArray, confidence: float, among: int) -> Interval:
         """Return intervals for ratios of sums over jobs to the number of jobs."""
         jobs = self.batch_sojourns[:, 0]
         ratio = sums.sum(axis=0) / jobs.sum() if jobs.any() else np.full(sums.shape[1], math.nan)
@@ -244,7 +244,7 @@ def _network_plan(
     todo = plan(n, d, load, horizon, seed, warmup, times, batches, replacement, "service", 1e300)
     if todo.n > MOST_SERVERS:
         raise ParameterError(
-            f"n = {todo.n} servers would take some {BYTES_A_SERVER * todo.n / 1e9:.2g} GB of "
+            f"n = {todo.n} servers would take some {BYTES_PER_SERVER * todo.n / 1e9:.2g} GB of "
             f"memory: choose n <= {MOST_SERVERS}."
         )
     max_hours = positive("max_hours", max_hours)
@@ -347,7 +347,7 @@ class Network:
         self.days = np.full(2 ** n.bit_length(), -1, dtype=np.int32)
         self.heap = np.zeros(n, dtype=np.int32)
         self.state = np.zeros(1, dtype=STATE)
-        self.state["days_a_unit"] = self.rate / 2
+        self.state["days_per_unit"] = self.rate / 2
         self.jobs = unused_jobs(0, ROOM)
         counts = np.array([n])
         if start is not None:

@@ -31,7 +31,7 @@ from supermarket.stations import JacksonNetwork
 from supermarket.validation import ParameterError, choice
 
 _MOST = 10**12  # a uniform double, shared by stations and levels, still picks a queue evenly
-_EVENTS_A_CALL = 2**22  # some tenths of a second, so that Ctrl-C is heard
+_EVENTS_PER_CALL = 2**22  # some tenths of a second, so that Ctrl-C is heard
 _NANOSECONDS = 40.0  # a rough time of an event, to refuse what would take days
 
 
@@ -174,7 +174,7 @@ class _Network:
     ) -> None:
         rates = np.concatenate([network.arrivals, network.service])
         self.network, self.counts, self.n, self.rng = network, counts, todo.n, rng
-        self.events_a_time = todo.n * float(rates.sum())
+        self.events_per_time = todo.n * float(rates.sum())
         kinds = np.append(0.0, np.cumsum(rates / rates.sum()))
         kinds[-1] = 1.0
         routing = np.cumsum(np.column_stack([np.zeros(len(counts)), network.routing]), axis=1)
@@ -190,12 +190,12 @@ class _Network:
         Given the number N of events, each of the N + 1 states counts with 1 / (N + 1), as in
         `supermarket.chains.measure`.
         """
-        events = left = int(self.rng.poisson(length * self.events_a_time))
+        events = left = int(self.rng.poisson(length * self.events_per_time))
         summed, at_top = np.zeros(self.counts.shape), np.zeros(self.counts.shape)
         while left > 0:
             moved, stayed = np.zeros_like(self.counts), np.zeros_like(self.counts)
             done, moves = _advance(
-                self.rng, self.counts, *self.rule, min(left, _EVENTS_A_CALL), moved, stayed
+                self.rng, self.counts, *self.rule, min(left, _EVENTS_PER_CALL), moved, stayed
             )
             # The sum of a count over the states left by steps 1..done, from its changes alone.
             summed += self.counts * float(done) - moved

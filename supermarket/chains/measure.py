@@ -35,7 +35,7 @@ class Chain(Protocol):
 
     counts: NDArray[np.int64]  # counts[i] = queues of length at least i; the last entry is 0
     tally: type  # int64, or float64 where single steps are not seen
-    events_a_call: int  # as many as take a few tenths of a second, so that Ctrl-C is heard
+    events_per_call: int  # as many as take a few tenths of a second, so that Ctrl-C is heard
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
         """Make up to `events` steps and return how many; fewer if the next level needs room.
@@ -408,7 +408,7 @@ class _Clock:
         while left > 0:
             moved = np.zeros(len(chain.counts), dtype=chain.tally)
             stayed = np.zeros_like(moved)
-            done = chain.advance(min(left, chain.events_a_call), moved, stayed)
+            done = chain.advance(min(left, chain.events_per_call), moved, stayed)
             # The sum of a count over the states left by steps 1..done, from its changes alone.
             summed = _add(summed, chain.counts * float(done) - moved)
             at_top = _add(at_top, stayed)

@@ -136,7 +136,7 @@ def _pick(engine: str, n: int) -> str:
 class Memory:
     """The chain: `counts`, and `remembered[0]`, the length of the remembered queue."""
 
-    events_a_call = 2**18  # less than 2**20, see `_look_up`
+    events_per_call = 2**18  # less than 2**20, see `_look_up`
     tally = np.int64
 
     def __init__(

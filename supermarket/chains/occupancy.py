@@ -124,7 +124,7 @@ def simulate(
 class _Scan:
     """One event at a time, each found by a scan of the levels."""
 
-    events_a_call = 2**22
+    events_per_call = 2**22
     tally = np.int64
 
     def __init__(
@@ -147,7 +147,7 @@ class _Scan:
 class _Table(_Scan):
     """One event at a time, most of them found by one look into a guide table."""
 
-    events_a_call = 2**18  # less than 2**20, see `_look_up`
+    events_per_call = 2**18  # less than 2**20, see `_look_up`
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
         if len(self.counts) > 2**13:  # more levels than the table has numbers for
@@ -172,7 +172,7 @@ class _Batches(_Scan):
     tally = np.float64
 
     @property
-    def events_a_call(self) -> int:
+    def events_per_call(self) -> int:
         return int(1e5 * math.sqrt(self.counts[0]))
 
     def advance(self, events: int, moved: NDArray[np.float64], at_top: NDArray[np.float64]) -> int:

@@ -76,7 +76,7 @@ def simulate_queues(
 
 
 class _Queues:
-    events_a_call = 2**21
+    events_per_call = 2**21
     tally = np.int64
 
     def __init__(

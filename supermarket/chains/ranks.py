@@ -36,7 +36,7 @@ class Ranks:
         If there are more than `MOST` queues.
     """
 
-    events_a_call = 2**18  # less than 2**20, see `_advance`
+    events_per_call = 2**18  # less than 2**20, see `_advance`
     tally = np.int64
 
     def __init__(

@@ -33,7 +33,7 @@ LANES = 64
 MOST = 2**15 - 1  # queues: counts and ranks are held in 16 bits
 TALLEST = 2**14  # levels
 BLOCK = 255  # steps: the sum of the first so many fits into 16 bits
-STEPS_A_CALL = 2**10 * BLOCK  # some hundredths of a second, so that Ctrl-C is heard
+STEPS_PER_CALL = 2**10 * BLOCK  # some hundredths of a second, so that Ctrl-C is heard
 NOTHING = -(2**15)  # the event of a lane that waits: a departure at a rank above all counts
 
 
@@ -169,7 +169,7 @@ def _stretch(
     kept, events = words.copy(), np.empty((BLOCK + 1, LANES), dtype=np.int16)
     done, end = 0, int(wanted.max())
     while done < end:
-        last = min(done + STEPS_A_CALL, end)
+        last = min(done + STEPS_PER_CALL, end)
         with np.errstate(over="ignore"):  # the sums in the streams wrap around
             done = _advance(words, kept, *table, events, wanted, done, last, *seen)
         if done < last:
@@ -180,7 +180,7 @@ def _stretch(
 class _Stretches:
     """Stands in for a chain and for its clock, to learn the stretches of time of a run."""
 
-    events_a_call = sys.maxsize
+    events_per_call = sys.maxsize
     tally = np.int64
 
     def __init__(self) -> None:
@@ -200,7 +200,7 @@ class _Stretches:
 class _Seen:
     """A chain that has made its steps: hands out what was seen of them, stretch by stretch."""
 
-    events_a_call = sys.maxsize
+    events_per_call = sys.maxsize
     tally = np.int64
 
     def __init__(self, start: NDArray[np.int64], seen: list[NDArray[np.int64]]) -> None:

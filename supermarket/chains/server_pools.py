@@ -37,7 +37,7 @@ from supermarket.theory.utility import best_utility, unavoidable_deficit
 from supermarket.validation import ParameterError, choice, integer, real
 
 _POLICIES = ("jlmu", "threshold", "jsq", "random")
-_EVENTS_A_CALL = 2**22  # some tenths of a second, so that Ctrl-C is heard
+_EVENTS_PER_CALL = 2**22  # some tenths of a second, so that Ctrl-C is heard
 _NANOSECONDS = 60.0  # a rough time of an event, to refuse what would take days
 
 
@@ -363,7 +363,7 @@ class _Pools:
             moved, before = np.zeros(self.pairs.shape), left
             done, left = _advance(
                 self.rng, self.exact, self.pairs, self.state, self.limits, *self.order,
-                self.place, self.full, self.room, *self.rule, left, _EVENTS_A_CALL, moved, used,
+                self.place, self.full, self.room, *self.rule, left, _EVENTS_PER_CALL, moved, used,
             )  # fmt: skip
             # The integral of a count, from its changes and their times alone.
             pairs += self.pairs * (before - left) - moved

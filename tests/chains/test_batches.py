@@ -42,7 +42,7 @@ class Narrow(occupancy._Scan):
     """The engine with the bands of a test."""
 
     tally = np.float64
-    events_a_call = 10**6
+    events_per_call = 10**6
 
     def __init__(self, *arguments, wanted, spread, margin):
         super().__init__(*arguments)

@@ -407,7 +407,7 @@ def test_time_in_parts_is_the_same_path(monkeypatch):
     given = {"starts": ([1.0], [1.0] * 15), "horizon": 30, "seed": 2, "times": [3, 20]}
     whole = couple_ranks(50, (1, 1), (0.9, 0.9), **given)
     assert whole.linf[0] > 0
-    monkeypatch.setattr(coupled._Ranks, "steps_a_call", 7)
+    monkeypatch.setattr(coupled._Ranks, "steps_per_call", 7)
     parts = couple_ranks(50, 1, 0.9, **given)
     assert parts.l1.tolist() == whole.l1.tolist()
     assert parts.linf.tolist() == whole.linf.tolist()

@@ -100,7 +100,7 @@ class Labelled:
 
 @pytest.mark.parametrize("replacement", [True, False])
 def test_event_for_event_as_labelled_queues(replacement, monkeypatch):
-    monkeypatch.setattr(chain, "_EVENTS_A_CALL", 29)  # stopping in between changes nothing
+    monkeypatch.setattr(chain, "_EVENTS_PER_CALL", 29)  # stopping in between changes nothing
     network, n = three(), 4
     start = [[1.0, 0.5, 0.25], [1.0], [1.0, 1.0] + [0.25] * 30]  # room for more levels is needed
     times = np.arange(0.5, 30.1, 0.5)

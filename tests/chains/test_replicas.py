@@ -26,7 +26,7 @@ SPAN = 1.0 if JIT else 0.0001
 def smaller_without_compiler(monkeypatch):
     """Pure Python is slow: fewer lanes and shorter blocks there, on which nothing else depends."""
     if not JIT:
-        for name, value in (("LANES", 14), ("BLOCK", 20), ("STEPS_A_CALL", 80)):
+        for name, value in (("LANES", 14), ("BLOCK", 20), ("STEPS_PER_CALL", 80)):
             monkeypatch.setattr(replicas, name, value)
 
 
@@ -52,7 +52,7 @@ def xoshiro(words):
 class Naive:
     """A chain for `measure`: sorted queues, and the events that a replica's stream means."""
 
-    events_a_call = 10**9
+    events_per_call = 10**9
     tally = np.int64
 
     def __init__(self, counts, table, words):
@@ -193,7 +193,7 @@ def test_a_replica_does_not_depend_on_its_neighbours():
 
 def test_long_stretches_are_made_in_parts():
     """Stretches of whole blocks draw the same numbers, whether one call makes them or several."""
-    blocks = 4 * replicas.STEPS_A_CALL // replicas.BLOCK
+    blocks = 4 * replicas.STEPS_PER_CALL // replicas.BLOCK
     options = {"horizon": blocks * replicas.BLOCK, "time_unit": "steps", "warmup": 0, "seed": 1}
     few, many = (simulate_replicas(50, 2, 0.9, 2, batches=k, **options) for k in (2, 16))
     for a, b in zip(few, many, strict=True):

@@ -148,7 +148,7 @@ class Labelled:
 @pytest.mark.parametrize("pools", [example(), tied()], ids=["example", "tied"])
 @pytest.mark.parametrize("start", ["empty", "optimum"])
 def test_event_for_event_as_labelled_pools(policy, pools, start, monkeypatch):
-    monkeypatch.setattr(chain, "_EVENTS_A_CALL", 37)  # stopping in between changes nothing
+    monkeypatch.setattr(chain, "_EVENTS_PER_CALL", 37)  # stopping in between changes nothing
     n, rho, tolerance, r = 6, 3.4, 0.5, 9
     times = np.arange(0.5, 8.1, 0.5)
     run = simulate_pools(
