@@ -214,7 +214,8 @@ class _Cache(Cache):
 
     def _index_key(self, sig: Any, codegen: Any) -> tuple:
         options = config.OPT, config.BOUNDSCHECK, config.DEBUGINFO_DEFAULT
-        return sig, codegen.magic_tuple(), str(options), made_of(self._compiled)
+        fields = [_fields(kind) for kind in _kinds(sig)]
+        return sig, str(fields), codegen.magic_tuple(), str(options), made_of(self._compiled)
 
 
 def _kinds(sig: Any) -> tuple:
@@ -225,6 +226,14 @@ def _has_function(kind: Any) -> bool:
     if isinstance(kind, types.BaseTuple):
         return any(_has_function(one) for one in kind)
     return isinstance(kind, types.Dispatcher | types.FunctionType | types.Callable)
+
+
+def _fields(kind: Any) -> tuple:
+    """Return the names of what a tuple holds: compiled code keeps their places alone."""
+    if not isinstance(kind, types.BaseTuple):
+        return ()
+    names = getattr(getattr(kind, "instance_class", None), "_fields", ())
+    return names, *map(_fields, kind)
 
 
 def made_of(compiled: Dispatcher) -> str:
@@ -257,6 +266,8 @@ def _parts(thing: Any, seen: set[int]) -> Iterator[bytes]:
         yield thing.__name__.encode()
     elif ismodule(thing):
         yield getsource(thing).encode()
+    elif isinstance(thing, type) and issubclass(thing, tuple) and hasattr(thing, "_fields"):
+        yield f"{thing.__qualname__} {thing._fields} {thing._field_defaults}".encode()
     elif getattr(thing, "__module__", "").partition(".")[0] == _PACKAGE:
         # A class, or a function that Numba is told how to compile elsewhere in its module.
         yield getsource(sys.modules[thing.__module__]).encode()

@@ -122,6 +122,19 @@ def test_an_edit_of_what_a_kernel_is_made_of_is_seen(run, package):
     assert run() == (2.5, 1)  # the version of before is kept too
 
 
+def test_the_order_of_the_names_in_a_tuple_is_seen(run, package):
+    """A kernel asks for a name, its code for a place; it need not know the class of the tuple."""
+    edit(package / "callee.py", "WEIGHT * x", "WEIGHT * x[0].second")
+    pair = package / "pair.py"
+    pair.write_text("from collections import namedtuple\nPair = namedtuple('Pair', 'first second')")
+    code = "from supermarket.callee import inner\nfrom supermarket.pair import Pair\n"
+    code += "print(inner((Pair(first=1.0, second=2.0),)), sum(inner.stats.cache_hits.values()))"
+    assert run(code) == (4.0, 0)
+    assert run(code) == (4.0, 1)
+    edit(pair, "first second", "second first")
+    assert run(code) == (4.0, 0)
+
+
 def test_an_edit_that_no_kernel_can_see_compiles_nothing(run, package):
     assert run() == (2.5, 0)
     for module, before, after in UNSEEN:

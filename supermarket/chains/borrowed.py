@@ -9,6 +9,7 @@ In compiled code both functions here are a few instructions, put in place, and n
 """
 
 from functools import partial
+from typing import Any
 
 from llvmlite import ir
 from numba import types
@@ -23,19 +24,33 @@ inlined = partial(
 )
 
 
-def borrowed(array: NDArray) -> NDArray:
-    """Return the array itself; in compiled code, without an owner: the caller keeps it alive."""
-    return array
+def borrowed(given: Any) -> Any:
+    """Return an array, or a tuple with all its arrays; compiled, without an owner.
+
+    The caller keeps them alive.
+    """
+    return given
 
 
 @type_callable(borrowed)
 def _type_of_borrowed(context):
-    return lambda array: array if isinstance(array, types.Array) else None
+    return lambda given: given if isinstance(given, types.Array | types.BaseTuple) else None
 
 
 @lower_builtin(borrowed, types.Array)
+@lower_builtin(borrowed, types.BaseTuple)
 def _without_owner(context, builder, signature, arguments):
-    view = context.make_array(signature.return_type)(context, builder, value=arguments[0])
+    return _stripped(context, builder, signature.return_type, arguments[0])
+
+
+def _stripped(context, builder, kind, value):
+    if isinstance(kind, types.BaseTuple):
+        members = cgutils.unpack_tuple(builder, value, len(kind))
+        stripped = map(partial(_stripped, context, builder), kind, members)
+        return context.make_tuple(builder, kind, stripped)
+    if not isinstance(kind, types.Array):
+        return value
+    view = context.make_array(kind)(context, builder, value=value)
     view.meminfo = cgutils.get_null_value(view.meminfo.type)
     view.parent = cgutils.get_null_value(view.parent.type)
     return view._getvalue()

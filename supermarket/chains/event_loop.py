@@ -27,12 +27,15 @@ from supermarket.sampling import all_among
 
 
 class Rule(NamedTuple):
-    """What a policy knows of the model: queues, choices, the share of arrivals among events."""
+    """What a policy knows of the model: queues, choices, the share of arrivals among events.
+
+    `replacement` may be what `supermarket.sampling.with_or_not` makes of it.
+    """
 
     n: int
     d: int
     arrival: float
-    replacement: bool
+    replacement: bool | None
 
 
 class Tally(NamedTuple):
@@ -52,7 +55,7 @@ class Kept(NamedTuple):
     memory: NDArray[np.int64]
 
 
-def rule_of(counts: NDArray[np.int64], d: int, lam: float, replacement: bool = True) -> Rule:
+def rule_of(counts: NDArray[np.int64], d: int, lam: float, replacement: bool | None = True) -> Rule:
     """Return what a policy knows of the model."""
     return Rule(int(counts[0]), d, lam / (1.0 + lam), replacement)
 
@@ -98,8 +101,8 @@ def event_loop(join: Callable, leave: Callable = any_server) -> Any:
 
     @kernel(nogil=True)
     def run(rng: Generator, s, rule, aux, events, tally):
-        s, moved, at_top = borrowed(s), borrowed(tally.moved), borrowed(tally.at_top)
-        aux = Kept(borrowed(aux.beta), borrowed(aux.memory))
+        s, aux = borrowed(s), borrowed(aux)
+        moved, at_top = borrowed(tally)
         top = len(s) - 1
         while s[top] == 0:
             top -= 1

@@ -32,10 +32,10 @@ import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.chains.borrowed import inlined
+from supermarket.chains.borrowed import borrowed, inlined
 from supermarket.chains.event_loop import Kept, Tally, event_loop, rule_of
 from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
-from supermarket.chains.occupancy import _bands, _now, room_to_look_up
+from supermarket.chains.occupancy import Guide, apply_seen, choose_bands, count_now, guide_to
 from supermarket.compiled import kernel
 from supermarket.sampling import WITH, all_among
 from supermarket.validation import MOST_LEVELS, ParameterError, choice
@@ -151,22 +151,24 @@ class Memory:
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
         """Make up to `events` steps; see `measure.Chain`."""
+        tally = Tally(moved, at_top)
         if not self.tabled or len(self.counts) > _MOST_LEVELS:
             aux = Kept(np.empty(len(self.counts)), self.remembered)
             rule = rule_of(self.counts, *self.rule)
-            return _scan(self.rng, self.counts, rule, aux, events, Tally(moved, at_top))
+            return _scan(self.rng, self.counts, rule, aux, events, tally)
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
-        state = (self.rng, self.counts, self.remembered, *self.rule)
-        return _look_up(bits, *state, moved, at_top, *_room(self.counts))
+        rule = rule_of(self.counts, *self.rule, WITH)
+        return _look_up(bits, self.rng, self.counts, rule, tally, *_room(self))
 
     def grow(self) -> None:
         """Double the number of levels there is room for."""
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
 
 
-def _room(counts: NDArray[np.int64]) -> tuple[NDArray, ...]:
-    """Return the arrays that `_look_up` works in."""
-    return *room_to_look_up(len(counts), np.uint64), counts.copy(), np.empty(_MOST_LEVELS + 8)
+def _room(chain: Memory) -> tuple[Guide, Kept, NDArray[np.int64]]:
+    """Return what else `_look_up` works with."""
+    guide = guide_to(len(chain.counts), np.uint64)
+    return guide, Kept(np.empty(_MOST_LEVELS + 8), chain.remembered), chain.counts.copy()
 
 
 def _fixed_point_counts(n: int, d: int, lam: float) -> NDArray[np.int64]:
@@ -238,48 +240,26 @@ _scan = event_loop(_join, _leave)
 
 
 @kernel(nogil=True)
-def _look_up(
-    bits,
-    rng,
-    s,
-    remembered,
-    d,
-    lam,
-    moved,
-    at_top,
-    low,
-    high,
-    seen,
-    limit,
-    touched,
-    words,
-    now,
-    work,
-):
+def _look_up(bits, rng, s, rule, tally, guide, aux, now):
     """Make one step for each entry of `bits` and return how many: fewer if the room is used up.
 
     As `occupancy._look_up`, with six tables side by side: a word holds an entry for each of the
     remembered lengths base, ..., base + 5. So it is read before that length is known, and an event
-    waits for the one before it no longer than it takes to shift the word.
+    waits for the one before it no longer than it takes to shift the word. `now` is room for counts.
     """
-    n = s[0]
-    arrival = lam / (1.0 + lam)
-    m = remembered[0]
+    s, guide, aux, now = borrowed(s), borrowed(guide), borrowed(aux), borrowed(now)
+    moved, at_top = tally
+    low, high, _, table, seen, limit = guide
+    m = aux.memory[0]
     since, done = 0, 0
     top = len(s) - 1
     while s[top] == 0:
         top -= 1
     while done < len(bits) and top < len(s) - 2:
-        low[top + 1] = high[top + 1] = 0
-        low[0] = high[0] = n
-        width = _bands(s, n, top, d, arrival, WITH, low, high, touched)
+        width = choose_bands(s, top, rule, guide)
         bins = 1 << width
-        base = _likely(s, n, d, top, work)
-        table = words[:bins]
-        _make_table(table, base, low, high, n, top, d, arrival)
-        for i in range(1, top + 2):
-            limit[2 * i] = (high[i] - s[i] + 1) << 40
-            limit[2 * i + 1] = (s[i] - low[i] + 1) << 40
+        base = _likely(s, top, rule, aux.beta)
+        _make_table(bins, base, top, rule, guide)
         shift = np.uint16(16 - width)
         lane = _lane(m, base)
         for step in range(done + 1, len(bits) + 1):
@@ -289,10 +269,10 @@ def _look_up(
             if entry & _OPEN:
                 if lane < _ENTRIES:
                     m = base + np.int64(lane)
-                for i in range(1, top + 1):
-                    now[i] = _now(i, s, seen)
+                for i in range(1, top + 2):
+                    now[i] = count_now(i, s, seen)
                 uniform = (chosen + rng.random()) / bins
-                outcome, m = _outcome(uniform, m, now, work, top, d, arrival)
+                outcome, m = _outcome(uniform, m, now, aux.beta, top, rule)
                 event = np.uint64(outcome)
                 lane = _lane(m, base)
             else:
@@ -300,7 +280,7 @@ def _look_up(
             seen[event] += 2**40 + step
             if seen[event] >= limit[event]:
                 i = np.int64(event >> np.uint64(1))
-                count = _now(i, s, seen)
+                count = count_now(i, s, seen)
                 left = count - low[i] if event & np.uint64(1) else high[i] - count
                 if left < 0:
                     break
@@ -308,16 +288,13 @@ def _look_up(
         if lane < _ENTRIES:
             m = base + np.int64(lane)
         done = step
-        for i in range(1, top + 2):
-            s[i] = now[i] = _now(i, s, seen)
-            moved[i] += (seen[2 * i] & (2**40 - 1)) - (seen[2 * i + 1] & (2**40 - 1))
-            seen[2 * i] = seen[2 * i + 1] = 0
+        apply_seen(s, top, seen, moved)
         if s[top] == 0 or s[top + 1] > 0:
             at_top[top] += done - since
             since = done
             top += 1 if s[top + 1] > 0 else -1
     at_top[top] += done - since
-    remembered[0] = m
+    aux.memory[0] = m
     return done
 
 
@@ -328,11 +305,12 @@ def _lane(m, base):
 
 
 @kernel(nogil=True)
-def _likely(s, n, d, top, longer):
+def _likely(s, top, rule, longer):
     """Return where the six neighbouring lengths begin that are remembered most, for speed alone.
 
     The chance Q_k of length k or more is that of `supermarket.theory.memory`.
     """
+    n, d = rule.n, rule.d
     longer[0] = 1.0
     for k in range(top + 1, top + 8):
         longer[k] = 0.0
@@ -347,12 +325,12 @@ def _likely(s, n, d, top, longer):
 
 
 @kernel(nogil=True)
-def _outcome(uniform, m, s, beta, top, d, arrival):
+def _outcome(uniform, m, s, beta, top, rule):
     """Return the event of one uniform, and the length that is then remembered, as in `_scan`.
 
     The event is 2 i if count i rises, 2 i + 1 if it falls, 0 if neither; `beta` is room to work in.
     """
-    n = s[0]
+    n, d, arrival, _ = rule
     if uniform < arrival:
         for i in range(top + 2):
             beta[i] = all_among(s[i], n, d, WITH)
@@ -363,9 +341,10 @@ def _outcome(uniform, m, s, beta, top, d, arrival):
 
 
 @kernel(nogil=True)
-def _make_table(table, base, low, high, n, top, d, arrival):
+def _make_table(bins, base, top, rule, guide):
     """Write into each bin what all its uniforms mean wherever the counts stand in their bands."""
-    bins = len(table)
+    n, d, arrival, _ = rule
+    low, high, table = guide.low, guide.high, guide.table
     for k in range(bins):
         table[k] = _OPEN << (_ENTRIES * _STRIDE)
     for m in range(base, base + 6):

@@ -8,14 +8,15 @@ The cost of an event depends on the number of levels alone, whatever n and d are
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains import batches as many
-from supermarket.chains.borrowed import inlined
-from supermarket.chains.event_loop import Kept, Tally, event_loop, rule_of
+from supermarket.chains.borrowed import borrowed, inlined
+from supermarket.chains.event_loop import Kept, Rule, Tally, event_loop, rule_of
 from supermarket.chains.measure import Plan, Simulation, given_counts, measure, plan, with_room
 from supermarket.chains.ranks import FAST, Ranks
 from supermarket.compiled import kernel
@@ -154,16 +155,33 @@ class _Table(_Scan):
             return super().advance(events, moved, at_top)
         # Sixteen random bits choose an event's bin; what the bin leaves open is drawn on demand.
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
-        room = room_to_look_up(len(self.counts), np.int16)
-        rule = *self.rule[:2], with_or_not(self.rule[2])
-        return _look_up(bits, self.rng, self.counts, *rule, moved, at_top, *room)
+        d, lam, replacement = self.rule
+        rule = rule_of(self.counts, d, lam, with_or_not(replacement))
+        guide = guide_to(len(self.counts), np.int16)
+        return _look_up(bits, self.rng, self.counts, rule, Tally(moved, at_top), guide)
 
 
-def room_to_look_up(levels: int, entry: type) -> tuple[NDArray, ...]:
-    """Return the arrays that `_look_up` works in: low, high, seen, limit, touched, table."""
+class Guide(NamedTuple):
+    """What tells the event of a uniform from where it falls, while counts are in their bands.
+
+    `low` and `high` are the bands, `touched` how often an event touches each count, and `table`
+    holds what each bin means. `seen` is what events were seen, and `limit` how often each may be
+    before a count can have left its band: see `_look_up`.
+    """
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    touched: NDArray[np.float64]
+    table: NDArray
+    seen: NDArray[np.int64]
+    limit: NDArray[np.int64]
+
+
+def guide_to(levels: int, entry: type) -> Guide:
+    """Return room for a guide to so many levels."""
     low, high = np.zeros((2, levels), dtype=np.int64)
     seen, limit = np.zeros(2 * levels, dtype=np.int64), np.full(2 * levels, 2**62)
-    return low, high, seen, limit, np.empty(levels), np.empty(2**14, dtype=entry)
+    return Guide(low, high, np.empty(levels), np.empty(2**14, dtype=entry), seen, limit)
 
 
 class _Batches(_Scan):
@@ -234,9 +252,7 @@ _scan = event_loop(_join)
 
 
 @kernel(nogil=True)
-def _look_up(
-    bits, rng, s, d, lam, replacement, moved, at_top, low, high, seen, limit, touched, table
-):
+def _look_up(bits, rng, s, rule, tally, guide):
     """Make one step for each entry of `bits` and return how many: fewer if the room is used up.
 
     The unit interval of the uniform that decides an event is cut into bins. As long as every count
@@ -246,41 +262,35 @@ def _look_up(
     seen[event] holds how often in units of 2**40 and, below, the sum of the steps: an event is one
     addition. No count can leave its band before an event was seen as often as its limit says.
     """
-    n = s[0]
-    arrival = lam / (1.0 + lam)
+    s, guide = borrowed(s), borrowed(guide)
+    moved, at_top = tally
+    low, high, _, table, seen, limit = guide
     since, done = 0, 0
     top = len(s) - 1
     while s[top] == 0:
         top -= 1
     while done < len(bits) and top < len(s) - 2:
-        low[top + 1] = high[top + 1] = 0
-        width = _bands(s, n, top, d, arrival, replacement, low, high, touched)
+        width = choose_bands(s, top, rule, guide)
         bins = 1 << width
-        _make_table(table[:bins], low, high, n, top, d, arrival, replacement)
-        for i in range(1, top + 2):
-            limit[2 * i] = (high[i] - s[i] + 1) << 40
-            limit[2 * i + 1] = (s[i] - low[i] + 1) << 40
+        _make_table(bins, top, rule, guide)
         shift = np.uint16(16 - width)
         for step in range(done + 1, len(bits) + 1):
             chosen = np.uint64(bits[step - 1] >> shift)  # unsigned: no test for an index below 0
             event = np.int64(table[chosen])
             if event < 0:
                 uniform = (chosen + rng.random()) / bins
-                event = _outcome(uniform, -1 - event, s, seen, n, top, d, arrival, replacement)
+                event = _outcome(uniform, -1 - event, s, seen, top, rule)
             event = np.uint64(event)
             seen[event] += 2**40 + step
             if seen[event] >= limit[event]:
                 i = np.int64(event >> np.uint64(1))
-                now = _now(i, s, seen)
+                now = count_now(i, s, seen)
                 left = now - low[i] if event & np.uint64(1) else high[i] - now
                 if left < 0:
                     break
                 limit[event] = ((seen[event] >> 40) + left + 1) << 40
         done = step
-        for i in range(1, top + 2):
-            s[i] = _now(i, s, seen)
-            moved[i] += (seen[2 * i] & (2**40 - 1)) - (seen[2 * i + 1] & (2**40 - 1))
-            seen[2 * i] = seen[2 * i + 1] = 0
+        apply_seen(s, top, seen, moved)
         if s[top] == 0 or s[top + 1] > 0:
             at_top[top] += done - since
             since = done
@@ -290,13 +300,24 @@ def _look_up(
 
 
 @kernel(nogil=True)
-def _now(i, s, seen):
+def count_now(i: int, s: NDArray[np.int64], seen: NDArray[np.int64]) -> int:
     """Return count i: its value when the table was made, and what was seen since."""
     return s[i] + (seen[2 * i] >> 40) - (seen[2 * i + 1] >> 40)
 
 
 @kernel(nogil=True)
-def _outcome(uniform, only, s, seen, n, top, d, arrival, replacement):
+def apply_seen(
+    s: NDArray[np.int64], top: int, seen: NDArray[np.int64], moved: NDArray[np.int64]
+) -> None:
+    """Put the events that were seen into the counts and their tally, and begin anew."""
+    for i in range(1, top + 2):
+        s[i] = count_now(i, s, seen)
+        moved[i] += (seen[2 * i] & (2**40 - 1)) - (seen[2 * i + 1] & (2**40 - 1))
+        seen[2 * i] = seen[2 * i + 1] = 0
+
+
+@kernel(nogil=True)
+def _outcome(uniform, only, s, seen, top, rule):
     """Return the event of one uniform: 2 i if count i rises, 2 i + 1 if it falls, 0 if neither.
 
     Arrivals take [0, arrival); those that make count i rise [arrival beta(s[i]), arrival
@@ -305,28 +326,34 @@ def _outcome(uniform, only, s, seen, n, top, d, arrival, replacement):
     has to be compared; if it is 0, all are.
     """
     i, last = (only, only) if only > 0 else (top, 1)
-    if uniform < arrival:
+    if uniform < rule.arrival:
         while i >= last:
-            beta = all_among(_now(i, s, seen), n, d, replacement)
-            if uniform < arrival * beta:
+            beta = all_among(count_now(i, s, seen), rule.n, rule.d, rule.replacement)
+            if uniform < rule.arrival * beta:
                 break
             i -= 1
         return 2 * (i + 1)
-    v = (uniform - arrival) / (1.0 - arrival) * n
-    while i >= last and _now(i, s, seen) <= v:
+    v = (uniform - rule.arrival) / (1.0 - rule.arrival) * rule.n
+    while i >= last and count_now(i, s, seen) <= v:
         i -= 1
     return 2 * i + 1 if i > 0 else 0
 
 
 @kernel(nogil=True)
-def _bands(s, n, top, d, arrival, replacement, low, high, touched):
+def choose_bands(s: NDArray[np.int64], top: int, rule: Rule, guide: Guide) -> int:
     """Choose the band [low, high] that each count may wander in; return log2 of the bins' number.
+
+    Write the limits, too.
 
     The choice is for speed alone: the table is made anew as soon as a count leaves its band. A
     count that events touch at rate r leaves a band of half-width 2 sqrt(r T) after some T events.
     T balances the work of making tables against that of the events that the bands leave open, and
     so does the number of bins.
     """
+    n, d, arrival, replacement = rule
+    low, high, touched = guide.low, guide.high, guide.touched
+    low[0] = high[0] = n
+    low[top + 1] = high[top + 1] = 0
     wandering, beta_below = 1e-3, 1.0
     for i in range(1, top + 1):
         beta = all_among(s[i], n, d, replacement)
@@ -339,6 +366,9 @@ def _bands(s, n, top, d, arrival, replacement, low, high, touched):
         half = int(2.0 * math.sqrt(touched[i] * rounds)) + 1
         low[i] = max(s[i] - half, 1)
         high[i] = min(s[i] + half, n)
+    for i in range(1, top + 2):
+        guide.limit[2 * i] = (high[i] - s[i] + 1) << 40
+        guide.limit[2 * i + 1] = (s[i] - low[i] + 1) << 40
     width = 6
     while width < 14 and 1 << 2 * width < 400.0 * (top + 1) * rounds:
         width += 1
@@ -346,13 +376,14 @@ def _bands(s, n, top, d, arrival, replacement, low, high, touched):
 
 
 @kernel(nogil=True)
-def _make_table(table, low, high, n, top, d, arrival, replacement):
+def _make_table(bins, top, rule, guide):
     """Write into each bin what it means.
 
     A certain event; or -1 - i where the boundary of level i alone may lie in the bin, and -1 where
     several may, or the one between arrivals and departures.
     """
-    bins = len(table)
+    n, d, arrival, replacement = rule
+    low, high, table = guide.low, guide.high, guide.table[:bins]
     filled = 0
     # The boundaries from left to right: arrivals from the top level down, then departures.
     for j in range(2 * top + 1):

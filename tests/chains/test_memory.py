@@ -16,6 +16,7 @@ from oracles import JIT, Uniforms, make_steps, plain
 
 from supermarket import ParameterError
 from supermarket.chains import memory, occupancy
+from supermarket.chains.event_loop import Tally, rule_of
 from supermarket.chains.measure import with_room
 from supermarket.chains.memory import Memory, simulate_memory
 from supermarket.compiled import kernel
@@ -217,13 +218,12 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam):
     """Wherever the counts stand in their bands, both ends of a certain bin give its entry."""
     rng = np.random.default_rng(1)
     s = with_room(memory._fixed_point_counts(n, d, lam))
-    top, arrival = int(np.flatnonzero(s)[-1]), lam / (1 + lam)
-    low, high = s * 0, s * 0
-    low[0] = high[0] = n
-    bins = 2 ** occupancy._bands(s, n, top, d, arrival, True, low, high, np.empty(len(s)))
-    table = np.empty(bins, dtype=np.uint64)
-    base = memory._likely(s, n, d, top, np.empty(top + 8))
-    memory._make_table(table, base, low, high, n, top, d, arrival)
+    top, guide = int(np.flatnonzero(s)[-1]), occupancy.guide_to(len(s), np.uint64)
+    rule = rule_of(s, d, lam)
+    bins = 2 ** occupancy.choose_bands(s, top, rule, guide)
+    base = memory._likely(s, top, rule, np.empty(top + 8))
+    memory._make_table(bins, base, top, rule, guide)
+    low, high, table = guide.low, guide.high, guide.table[:bins]
     for lane, m in enumerate(range(base, min(base + 6, top + 1))):
         row = table >> np.uint64(10 * lane)
         certain = np.flatnonzero(row & np.uint64(1) == 0)
@@ -237,17 +237,17 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam):
             state[1 : top + 1] = np.minimum.accumulate(state[1 : top + 1])
             if state[m] == state[m + 1]:  # no queue of this length could be remembered
                 continue
-            rule = (m, state, np.zeros(len(s)), top, d, arrival)
-            assert bins_agree(row, certain[::sparse], base, *rule)
+            given = m, state, np.zeros(len(s)), top, rule
+            assert bins_agree(row, certain[::sparse], base, *given)
 
 
 @kernel
-def bins_agree(row, which, base, m, s, below, top, d, arrival):
+def bins_agree(row, which, base, m, s, below, top, rule):
     for wanted in which:
         entry = np.int64(row[wanted])
         for shift in (0.0, 1 - 1e-9):
             uniform = (wanted + shift) / len(row)
-            event, after = outcome(uniform, m, s, below, top, d, arrival)
+            event, after = outcome(uniform, m, s, below, top, rule)
             if event != entry >> 4 & 63 or after != base + (entry >> 1 & 7):
                 return False
     return True
@@ -260,18 +260,19 @@ def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, monkeypatch
     """With 2**14 bins and the same uniforms, those that the bins leave open drawn as 1/3."""
     steps = 10_000 if JIT else 500
     bits = np.random.default_rng(5).integers(0, 2**16, size=steps, dtype=np.uint16)
-    bands = occupancy._bands
+    bands = occupancy.choose_bands
 
     def fine_bands(*arguments):
         bands(*arguments)
         return 14
 
-    monkeypatch.setattr(memory, "_bands", fine_bands)
+    monkeypatch.setattr(memory, "choose_bands", fine_bands)
     s = with_room(memory._fixed_point_counts(n, d, lam))
-    m = np.array([int(np.flatnonzero(np.diff(s))[0])])
+    chain = Memory(s, d, lam, True, Uniforms([1 / 3] * steps))
+    m = chain.remembered
     twin, m_twin, sums, sums_twin = s.copy(), m.copy(), [s * 0, s * 0], [s * 0, s * 0]
-    state = Uniforms([1 / 3] * steps), s, m, d, lam
-    done = plain(memory._look_up)(bits, *state, *sums, *memory._room(s))
+    given = chain.rng, s, rule_of(s, d, lam), Tally(*sums)
+    done = plain(memory._look_up)(bits, *given, *memory._room(chain))
     uniforms = Uniforms(((bits >> 2) + 1 / 3) / 2**14)
     make_steps(plain(memory._scan), uniforms, twin, d, lam, True, done, *sums_twin, m_twin)
     np.testing.assert_array_equal(s, twin)
@@ -291,9 +292,8 @@ def test_time_averages_are_those_of_the_path(tabled):
         moved, at_top = start * 0, start * 0
         if tabled:  # the bits of a longer run are drawn before what the bins leave open
             bits = np.random.default_rng(3).integers(0, 2**16, size=steps, dtype=np.uint16)[:done]
-            state = (chain.rng, chain.counts, chain.remembered, 2, 0.9)
-            room = memory._room(chain.counts)
-            assert memory._look_up(bits, *state, moved, at_top, *room) == done
+            given = chain.rng, chain.counts, rule_of(start, 2, 0.9), Tally(moved, at_top)
+            assert memory._look_up(bits, *given, *memory._room(chain)) == done
         else:
             assert chain.advance(done, moved, at_top) == done
         s = chain.counts

@@ -16,6 +16,7 @@ from oracles import JIT, Uniforms, counts_of, exact, exact_profile, make_steps, 
 
 from supermarket import ParameterError, fixed_point, simulate, simulate_queues
 from supermarket.chains import occupancy
+from supermarket.chains.event_loop import Tally, rule_of
 from supermarket.chains.measure import measure, plan, with_room
 from supermarket.compiled import kernel
 
@@ -166,12 +167,11 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam, replac
     """
     rng = np.random.default_rng(1)
     s = with_room(occupancy.fixed_point_counts(n, d, lam, replacement))
-    top, arrival = int(np.flatnonzero(s)[-1]), lam / (1 + lam)
-    low, high = np.zeros_like(s), np.zeros_like(s)
-    rule = n, top, d, arrival, replacement
-    bins = 2 ** occupancy._bands(s, *rule, low, high, np.empty(len(s)))
-    means = np.empty(bins, dtype=np.int16)
-    occupancy._make_table(means, low, high, n, top, d, arrival, replacement)
+    top, guide = int(np.flatnonzero(s)[-1]), occupancy.guide_to(len(s), np.int16)
+    rule = rule_of(s, d, lam, replacement)
+    bins = 2 ** occupancy.choose_bands(s, top, rule, guide)
+    occupancy._make_table(bins, top, rule, guide)
+    low, high, means = guide.low, guide.high, guide.table[:bins]
     certain, lone = np.flatnonzero(means >= 0), np.flatnonzero(means < -1)
     assert len(certain) > {30: 0, 100: 0, 500: 0.1}.get(n, 0.8) * bins
     sparse = 1 if JIT else max(1, bins // 200)
@@ -182,30 +182,29 @@ def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam, replac
             state[i] = (low[i], high[i], anywhere)[corner if corner < 2 else rng.integers(3)]
         state[1 : top + 1] = np.minimum.accumulate(state[1 : top + 1])
         seen = np.zeros(2 * len(s), dtype=np.int64)
-        rule = (state, seen, n, top, d, arrival, replacement)
-        assert certain_bins_agree(means, certain[::sparse], *rule)
-        assert lone_bins_agree(means, lone[::sparse], rng.random(bins), *rule)
+        given = state, seen, top, rule
+        assert certain_bins_agree(means, certain[::sparse], *given)
+        assert lone_bins_agree(means, lone[::sparse], rng.random(bins), *given)
 
 
 @kernel
-def certain_bins_agree(means, which, s, seen, n, top, d, arrival, replacement):
+def certain_bins_agree(means, which, s, seen, top, rule):
     for wanted in which:
         for shift in (0.0, 1 - 1e-9):
             uniform = (wanted + shift) / len(means)
-            event = outcome(uniform, 0, s, seen, n, top, d, arrival, replacement)
-            if event != means[wanted]:
+            if outcome(uniform, 0, s, seen, top, rule) != means[wanted]:
                 return False
     return True
 
 
 @kernel
-def lone_bins_agree(means, which, inside, s, seen, n, top, d, arrival, replacement):
+def lone_bins_agree(means, which, inside, s, seen, top, rule):
     """Tell whether in these bins one comparison tells as much as all of them."""
     for one in which:
         for shift in (0.0, inside[one], 1 - 1e-9):
             uniform = (one + shift) / len(means)
-            only = outcome(uniform, -1 - means[one], s, seen, n, top, d, arrival, replacement)
-            if only != outcome(uniform, 0, s, seen, n, top, d, arrival, replacement):
+            only = outcome(uniform, -1 - means[one], s, seen, top, rule)
+            if only != outcome(uniform, 0, s, seen, top, rule):
                 return False
     return True
 
@@ -219,19 +218,19 @@ def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, replacement
     """With 2**14 bins and the same uniforms, those that the bins leave open drawn as 1/3."""
     steps = 40_000 if JIT else 1000
     bits = np.random.default_rng(5).integers(0, 2**16, size=steps, dtype=np.uint16)
-    bands = occupancy._bands
+    bands = occupancy.choose_bands
 
     def fine_bands(*arguments):
         bands(*arguments)
         return 14
 
-    monkeypatch.setattr(occupancy, "_bands", fine_bands)
+    monkeypatch.setattr(occupancy, "choose_bands", fine_bands)
     look_up = getattr(occupancy._look_up, "py_func", occupancy._look_up)
     scan_all = partial(make_steps, plain(occupancy._scan))
     s = with_room(occupancy.fixed_point_counts(n, d, lam, replacement))
     twin, sums, sums_twin = s.copy(), [s * 0, s * 0], [s * 0, s * 0]
-    room = occupancy.room_to_look_up(len(s), np.int16)
-    done = look_up(bits, Uniforms([1 / 3] * steps), s, d, lam, replacement, *sums, *room)
+    guide, rule = occupancy.guide_to(len(s), np.int16), rule_of(s, d, lam, replacement)
+    done = look_up(bits, Uniforms([1 / 3] * steps), s, rule, Tally(*sums), guide)
     uniforms = Uniforms(((bits >> 2) + 1 / 3) / 2**14)
     scan_all(uniforms, twin, d, lam, replacement, done, *sums_twin)
     np.testing.assert_array_equal(s, twin)
@@ -292,9 +291,9 @@ def test_time_averages_of_the_table_are_those_of_its_path():
         tops[np.flatnonzero(s)[-1]] += 1
         s, moved, at_top = start.copy(), start * 0, start * 0
         rng = np.random.default_rng(4)
-        room = occupancy.room_to_look_up(len(s), np.int16)
-        state = rng, s, 2, 0.9, True, moved, at_top
-        assert occupancy._look_up(bits[:done], *state, *room) == done
+        guide, rule = occupancy.guide_to(len(s), np.int16), rule_of(s, 2, 0.9)
+        tally = Tally(moved, at_top)
+        assert occupancy._look_up(bits[:done], rng, s, rule, tally, guide) == done
         np.testing.assert_array_equal(s * done - moved, total)
         np.testing.assert_array_equal(at_top, tops)
     assert len(np.flatnonzero(tops)) > 1
