@@ -79,11 +79,14 @@ def describe(name: Name, as_json: Json = False) -> None:
 
     notebook = catalogue.find_notebook(name)
     parameters = [
-        {"name": p.name, "type": p.type, "default": p.default, "meaning": p.meaning}
+        {"name": p.name, "type": p.kind.type, "default": p.default, "meaning": p.meaning,
+         "allowed": p.allowed}
         for p in notebook.parameters.values()
-    ]
+    ]  # fmt: skip
     lines = [notebook.title, "", notebook.question, "", "Parameters, with the values they have:"]
-    lines += [f"  {p['name']}={_typed(p['default'])}  # {p['meaning']}" for p in parameters]
+    for p in parameters:
+        ranges = f" ({p['allowed']})" if p["allowed"] else ""
+        lines.append(f"  {p['name']}={_typed(p['default'])}  # {p['meaning']}{ranges}")
     about = {"name": name, "title": notebook.title, "question": notebook.question}
     _print(about | {"parameters": parameters}, lines, as_json)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.statistics import Interval, mean_interval
-from supermarket.validation import ParameterError, integer, number, real
+from supermarket.validation import ParameterError, integer, real
 
 WINDOW = 6.0  # autocorrelation times summed: exp(-6) of an exponential one is left out
 SHORTEST = 50.0  # windows, at least, that the series must hold for an interval
@@ -62,7 +62,7 @@ def autocorrelation_time(
     """
     from scipy.special import ndtri
 
-    confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
+    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     among, spacing = integer("among", among, 1), real("spacing", spacing, 0.0, open_low=True)
     series = _series(series)
     times = np.cumsum(_correlations(series)) - 0.5

@@ -9,20 +9,19 @@ import ast
 import json
 import os
 import platform
-import re
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 import supermarket
+from supermarket.parameters import declared, kind, plain
 from supermarket.statistics import Computed, Interval
-from supermarket.validation import Check, ParameterError, nearest
+from supermarket.validation import ParameterError, nearest
 from supermarket.verdict_table import ParameterTable, Table, VerdictTable
 from supermarket.verdicts import judge
 
@@ -51,8 +50,7 @@ class Experiment:
     --------
     >>> from supermarket.experiment import begin
     >>> from supermarket.statistics import Interval
-    >>> from supermarket.validation import whole
-    >>> run = begin("mine", {"seed": 1}, seed=whole(0))
+    >>> run = begin("mine", {"__annotations__": {"seed": int}, "seed": 1})
     >>> found = Interval(0.7287, 0.7270, 0.7304, 0.99)
     >>> run.verdict("π(2)", "bl-fixed-point", 0.729, found, lam=0.9, d=2, k=2)
     'holds'
@@ -91,7 +89,7 @@ class Experiment:
         ParameterError
             As `supermarket.verdicts.judge`.
         """
-        at = self.parameters | {key: _plain(value) for key, value in point.items()}
+        at = self.parameters | {key: plain(value) for key, value in point.items()}
         verdict = judge(
             claim, statement, predicted, measured, at, relation=relation, control=control
         )
@@ -133,7 +131,7 @@ class Experiment:
         return VerdictTable(self.verdicts, self.name, note)
 
 
-def begin(name: str, namespace: dict[str, Any], **checks: Check) -> Experiment:
+def begin(name: str, namespace: dict[str, Any]) -> Experiment:
     """Check a notebook's parameters before any work is done.
 
     Parameters
@@ -141,9 +139,8 @@ def begin(name: str, namespace: dict[str, Any], **checks: Check) -> Experiment:
     name : str
         The notebook's file name without its ending.
     namespace : dict
-        The notebook's ``globals()``. Checked values are put back into it.
-    **checks : Check
-        For each parameter, a function (name, value) that returns the clean value or raises.
+        The notebook's ``globals()``. What is annotated there with a kind of
+        `supermarket.parameters` is a parameter; checked values are put back.
 
     Returns
     -------
@@ -157,31 +154,34 @@ def begin(name: str, namespace: dict[str, Any], **checks: Check) -> Experiment:
     Examples
     --------
     >>> from supermarket.experiment import begin
-    >>> from supermarket.validation import list_of, rate, whole
-    >>> run = begin("mine", {"d": 2, "lam": 0.9}, d=list_of(whole(1)), lam=rate)
+    >>> from supermarket.parameters import Rate, Whole
+    >>> kinds = {"d": list[Whole[1]], "lam": Rate}
+    >>> run = begin("mine", {"__annotations__": kinds, "d": 2, "lam": 0.9})
     >>> run.parameters
     {'d': [2], 'lam': 0.9}
-    >>> begin("mine", {"d": 2, "lam": 1.9}, d=list_of(whole(1)), lam=rate)
+    >>> begin("mine", {"__annotations__": kinds, "d": 2, "lam": 1.9})
     Traceback (most recent call last):
         ...
     supermarket.validation.ParameterError: lam = 1.9 is out of range: choose 0 < lam < 1.
     """
     cells = [str(cell) for cell in namespace.get("In", [])]
+    annotated = namespace.get("__annotations__", {})
+    kinds = {key: found for key, of in annotated.items() if (found := kind(of)) is not None}
     for given in _injected(cells):
-        if given not in checks:
+        if given not in kinds:
             raise ParameterError(
-                f"{given} is not a parameter of {name}: choose from {', '.join(checks)}"
-                f"{nearest(given, checks)}."
+                f"{given} is not a parameter of {name}: choose from {', '.join(kinds)}"
+                f"{nearest(given, kinds)}."
             )
     clean = {}
-    for parameter, check in checks.items():
+    for parameter, check in kinds.items():
         if parameter not in namespace:
             raise ParameterError(f"{name} needs a value for {parameter}: run the cell above.")
         clean[parameter] = check(parameter, namespace[parameter])
     namespace.update(clean)
     meanings = _meanings(cells)
     rows = [(key, value, meanings.get(key, "")) for key, value in clean.items()]
-    tracked = {key: _plain(value) for key, value in clean.items() if key not in _SETTINGS}
+    tracked = {key: plain(value) for key, value in clean.items() if key not in _SETTINGS}
     return Experiment(name, tracked, ParameterTable(rows))
 
 
@@ -197,18 +197,12 @@ def _injected(cells: list[str]) -> list[str]:
 
 
 def _meanings(cells: list[str]) -> dict[str, str]:
-    """Return the help text of each line `name: type = default  # help`, as papermill reads it."""
-    line = re.compile(r"^(\w+)\s*:[^=]*=.*?#\s*(.+)$", re.MULTILINE)
-    return {name: text for cell in cells for name, text in line.findall(cell)}
-
-
-def _plain(value: Any) -> Any:
-    """Return `value` as Python numbers, for JSON."""
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, np.ndarray | list | tuple):
-        return [_plain(entry) for entry in value]
-    return value
+    """Return the meaning of each parameter that one of the cells declares."""
+    found = {}
+    for cell in cells:
+        with suppress(SyntaxError, ParameterError):  # IPython's own, or no cell of parameters
+            found |= {name: parameter.meaning for name, parameter in declared(cell).items()}
+    return found
 
 
 def _commit() -> str | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import ParameterError, integer, number, real
+from supermarket.validation import ParameterError, integer, real
 
 ENOUGH = 20.0  # relaxation times that a run must last to support an interval
 
@@ -127,7 +127,7 @@ def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 
     """
     from scipy.special import stdtrit
 
-    confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
+    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     among = integer("among", among, 1)
     samples = np.asarray(samples, dtype=np.float64)
     m = samples.shape[0] if samples.ndim else 0
@@ -202,7 +202,7 @@ def batch_interval(
     >>> batch_interval(range(64)).low  # a trend: too short a run for an interval
     nan
     """
-    confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
+    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     among = integer("among", among, 1)
     batches = np.asarray(batches, dtype=np.float64)
     if batches.ndim == 0 or len(batches) < 8:
@@ -325,7 +325,7 @@ def share_interval(
     """
     from scipy.special import betaincinv
 
-    confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
+    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     trials = real("trials", trials, 0.0, open_low=True)
     seen, among = real("seen", seen, 0.0, trials), integer("among", among, 1)
     # One-sided where only one side is open: the whole of the error then belongs to it.
@@ -425,7 +425,7 @@ def count_interval(
     """
     from scipy.special import gammaincinv
 
-    confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
+    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     events, among = integer("events", events, 0), integer("among", among, 1)
     exposure = real("exposure", exposure, 0.0, open_low=True)
     error = (1 - confidence) / ((1 if events == 0 else 2) * among)
@@ -467,7 +467,7 @@ def fit_interval(
     """
     from scipy.special import stdtrit
 
-    confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
+    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     error, among = real("error", error, 0.0), integer("among", among, 1)
     if not freedom > 0:
         raise ParameterError(f"freedom = {freedom:g}: more points than fitted numbers are needed.")

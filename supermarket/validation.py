@@ -13,8 +13,6 @@ EXACT_MAX = 2**53
 MOST_QUEUES = 4 * 10**18
 MOST_LEVELS = 10**5
 
-Check = Callable[[str, object], object]  # (name, value) -> the value, cleaned
-
 
 class ParameterError(ValueError):
     """A parameter outside what is allowed. In a notebook it shows as one sentence, no traceback.
@@ -54,17 +52,17 @@ def integer(name: str, value: object, low: int | None = None, high: int | None =
     """
     if isinstance(value, str):
         raise ParameterError(
-            f"{name} = {_said(value)} is text, and a whole number is needed: "
+            f"{name} = {said(value)} is text, and a whole number is needed: "
             f"write it with digits alone, such as {name} = {_as_digits(value)}."
         )
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         hint = f", such as {name} = {int(value)}" if _is_whole(value) else ""
         raise ParameterError(
-            f"{name} = {_said(value)} is not a whole number: write it with digits alone{hint}."
+            f"{name} = {said(value)} is not a whole number: write it with digits alone{hint}."
         )
     value = int(value)
     if (low is not None and value < low) or (high is not None and value > high):
-        raise ParameterError(f"{name} = {value} is out of range: {_allowed(name, low, high)}.")
+        raise ParameterError(f"{name} = {value} is out of range: choose {bounds(name, low, high)}.")
     return value
 
 
@@ -96,11 +94,11 @@ def real(
     """
     if isinstance(value, str):
         raise ParameterError(
-            f"{name} = {_said(value)} is text, and a number is needed: "
+            f"{name} = {said(value)} is text, and a number is needed: "
             f"write {name} = {_as_digits(value)} without quotes and with a decimal point."
         )
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
-        raise ParameterError(f"{name} = {_said(value)} is not a number: give a decimal number.")
+        raise ParameterError(f"{name} = {said(value)} is not a number: give a decimal number.")
     try:
         value = float(value)
     except OverflowError:
@@ -108,8 +106,8 @@ def real(
     if not math.isfinite(value):
         raise ParameterError(f"{name} = {value} is not finite: give a decimal number.")
     if value < low or value > high or (open_low and value == low) or (open_high and value == high):
-        allowed = _allowed(name, low, high, open_low, open_high)
-        raise ParameterError(f"{name} = {value:.16g} is out of range: {allowed}.")
+        allowed = bounds(name, low, high, open_low=open_low, open_high=open_high)
+        raise ParameterError(f"{name} = {value:.16g} is out of range: choose {allowed}.")
     return value
 
 
@@ -143,37 +141,9 @@ def choice(name: str, value: object, allowed: Iterable[object]) -> object:
     if any(type(value) is type(option) and value == option for option in allowed):
         return value
     raise ParameterError(
-        f"{name} = {_said(value)} is not known: use {', '.join(map(repr, allowed))}"
+        f"{name} = {said(value)} is not known: use {', '.join(map(repr, allowed))}"
         f"{nearest(value, allowed)}."
     )
-
-
-def whole(low: int | None = None, high: int | None = None) -> Check:
-    """Return the check of a whole number in [low, high].
-
-    Examples
-    --------
-    >>> from supermarket.validation import whole
-    >>> whole(1)("n", 10)
-    10
-    >>> whole(1)("n", 0)
-    Traceback (most recent call last):
-        ...
-    supermarket.validation.ParameterError: n = 0 is out of range: choose 1 <= n.
-    """
-    return lambda name, value: integer(name, value, low, high)
-
-
-def number(low: float, high: float, *, open_low: bool = False, open_high: bool = False) -> Check:
-    """Return the check of a finite number between `low` and `high`.
-
-    Examples
-    --------
-    >>> from supermarket.validation import number
-    >>> number(0, 1)("share", 0.25)
-    0.25
-    """
-    return lambda name, value: real(name, value, low, high, open_low=open_low, open_high=open_high)
 
 
 def positive(name: str, value: object) -> float:
@@ -186,79 +156,6 @@ def positive(name: str, value: object) -> float:
     500.0
     """
     return real(name, value, 0.0, open_low=True)
-
-
-def rate(name: str, value: object) -> float:
-    """Return `value` as an arrival rate per server, in (0, 1).
-
-    Examples
-    --------
-    >>> from supermarket.validation import rate
-    >>> rate("lam", 0.9)
-    0.9
-    """
-    return arrival_rate(value, name)
-
-
-def one_of(*allowed: object) -> Check:
-    """Return the check that a value is one of `allowed`.
-
-    Examples
-    --------
-    >>> from supermarket.validation import one_of
-    >>> one_of("jlmu", "threshold")("policy", "jlmu")
-    'jlmu'
-    """
-    return lambda name, value: choice(name, value, allowed)
-
-
-def list_of(check: Check) -> Check:
-    """Return the check of a non-empty list without repetitions, each entry passed to `check`.
-
-    A single number stands for the list of it alone.
-
-    Examples
-    --------
-    >>> from supermarket.validation import list_of, whole
-    >>> list_of(whole(1))("d", [1, 2, 5])
-    [1, 2, 5]
-    >>> list_of(whole(1))("d", 2)
-    [2]
-    """
-
-    def checked(name: str, value: object) -> list:
-        if isinstance(value, Real):
-            return [check(name, value)]
-        if isinstance(value, str) or not isinstance(value, Iterable):
-            raise ParameterError(
-                f"{name} = {_said(value)} is not a list: write it as [{_said(value, str)}]."
-            )
-        entries = [check(f"{name}[{index}]", entry) for index, entry in enumerate(value)]
-        if not entries or len(set(entries)) < len(entries):
-            raise ParameterError(
-                f"{name} = {_said(value)} needs at least one entry, each one once."
-            )
-        return entries
-
-    return checked
-
-
-def pair_of(check: Check) -> Check:
-    """Return the check of two entries, each passed to `check`.
-
-    Examples
-    --------
-    >>> from supermarket.validation import pair_of, rate
-    >>> pair_of(rate)("lam", [0.5, 0.7])
-    (0.5, 0.7)
-    """
-
-    def checked(name: str, value: object) -> tuple:
-        if isinstance(value, str) or not isinstance(value, Iterable) or len(list(value)) != 2:
-            raise ParameterError(f"{name} = {_said(value)} is not a pair: write it as [0.5, 0.25].")
-        return tuple(check(f"{name}[{index}]", entry) for index, entry in enumerate(value))
-
-    return checked
 
 
 def nearest(value: object, allowed: Iterable[object]) -> str:
@@ -274,22 +171,38 @@ def nearest(value: object, allowed: Iterable[object]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def _said(value: object, form: Callable[[object], str] = repr) -> str:
-    """Return a value on one line, cut where it is long."""
+def said(value: object, form: Callable[[object], str] = repr) -> str:
+    """Return a value on one line, cut where it is long.
+
+    Examples
+    --------
+    >>> from supermarket.validation import said
+    >>> said([1, 2])
+    '[1, 2]'
+    """
     text = " ".join(form(value).split())
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _allowed(
+def bounds(
     name: str,
-    low: float | None,
-    high: float | None,
+    low: float | None = None,
+    high: float | None = None,
+    *,
     open_low: bool = False,
     open_high: bool = False,
 ) -> str:
+    """Return a range as it is written, each end allowed unless open.
+
+    Examples
+    --------
+    >>> from supermarket.validation import bounds
+    >>> bounds("eps", 0, 0.1, open_low=True)
+    '0 < eps <= 0.1'
+    """
     below = "" if low in (None, -math.inf) else f"{low:.16g} {'<' if open_low else '<='} "
     above = "" if high in (None, math.inf) else f" {'<' if open_high else '<='} {high:.16g}"
-    return f"choose {below}{name}{above}"
+    return f"{below}{name}{above}"
 
 
 def _as_digits(text: str) -> str:

@@ -304,8 +304,13 @@ def test_profiles_have_results_of_their_own(project):
 @pytest.mark.parametrize(
     ("profiles", "profile", "said"),
     [
-        ("book: {two: {m: 3}}", "book", "no parameter m, which notebooks/profiles.yml gives"),
+        (
+            "book: {two: {m: 3}}",
+            "book",
+            "yml, two: m is not a parameter of two: choose from n",
+        ),
         ("book: {two: {nn: 3}}", "book", "(did you mean n?)"),
+        ("book: {two: {n: 3.5}}", "book", "two: n = 3.5 is not a whole number"),
         ("book: {tow: {n: 3}}", "book", "(did you mean two?)"),
         ("book: {}", "bok", "PROFILE=bok is not in notebooks/profiles.yml (did you mean book?)"),
     ],

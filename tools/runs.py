@@ -22,15 +22,14 @@ import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
-from difflib import get_close_matches
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from supermarket.lab import kernels
-from supermarket.validation import ParameterError
+from supermarket.lab import catalogue, kernels
+from supermarket.validation import ParameterError, nearest
 from supermarket.verdicts import KEYS
 from tools import BuildError, causes, digest, kept
 
@@ -82,7 +81,7 @@ def plan(root: Path, profile: str, notebooks: Iterable[Path]) -> list[Run]:
     profiles = _profiles(root / "notebooks" / "profiles.yml")
     if profile not in profiles:
         raise BuildError(
-            f"PROFILE={profile} is not in notebooks/profiles.yml{_nearest(profile, profiles)}: "
+            f"PROFILE={profile} is not in notebooks/profiles.yml{nearest(profile, profiles)}: "
             f"use {', '.join(profiles)}."
         )
     values = profiles[profile] or {}
@@ -92,7 +91,7 @@ def plan(root: Path, profile: str, notebooks: Iterable[Path]) -> list[Run]:
         if name not in stems:
             raise BuildError(
                 f"Profile {profile} in notebooks/profiles.yml names the notebook {name}, "
-                f"which is not in _toc.yml{_nearest(name, stems)}."
+                f"which is not in _toc.yml{nearest(name, stems)}."
             )
     folder = root / "build" / "runs" / profile
     return [Run(nb, folder / nb.stem, values.get(nb.stem) or {}) for nb in notebooks]
@@ -156,26 +155,19 @@ def fetch(run: Run, root: Path) -> bool:
 
 
 def check_parameters(run: Run) -> None:
-    """Refuse a parameter that the notebook does not have.
-
-    papermill only warns, and computes with the notebook's own value.
+    """Refuse a parameter that the notebook does not have, and a value that it does not allow.
 
     Raises
     ------
     BuildError
-        If a name is unknown; the sentence says the nearest one.
+        If there is one; of an unknown name the sentence says the nearest one.
     """
     if not run.parameters:
         return
-    import papermill  # takes half a second, which a build with nothing to do should not
-
-    known = papermill.inspect_notebook(str(run.notebook))
-    for name in run.parameters:
-        if name not in known:
-            raise BuildError(
-                f"{run.notebook.name} has no parameter {name}, which notebooks/profiles.yml gives"
-                f"{_nearest(name, known)}: it has {', '.join(known) or 'none'}."
-            )
+    try:
+        catalogue.read(run.notebook).check(run.parameters)
+    except ParameterError as error:
+        raise BuildError(f"notebooks/profiles.yml, {run.name}: {error}") from None
 
 
 def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) -> list[Run]:
@@ -356,8 +348,3 @@ def _read(file: Path) -> Any:
         return json.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    close = get_close_matches(name, list(known), n=1)
-    return f" (did you mean {close[0]}?)" if close else ""

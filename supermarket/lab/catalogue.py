@@ -1,6 +1,5 @@
-"""The experiments: their notebooks, and the name, type, default and meaning of each parameter."""
+"""The experiments: their notebooks, with what each asks and its parameters."""
 
-import ast
 import json
 import os
 from collections.abc import Mapping
@@ -9,68 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import supermarket
-from supermarket.validation import ParameterError, integer, nearest, real
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One line ``name: type = default  # meaning`` of a parameters cell.
-
-    Attributes
-    ----------
-    name, meaning : str
-        The name, and what it means with its unit.
-    type : {"int", "float", "str", "list"}
-        What a value must be.
-    default : int, float, str or list
-        The notebook's own value.
-    """
-
-    name: str
-    type: str
-    default: Any
-    meaning: str
-
-    def check(self, value: object) -> Any:
-        """Return `value` in this parameter's type; ranges are the notebook's own business.
-
-        Raises
-        ------
-        ParameterError
-            If it has another type.
-        """
-        if self.type == "int":
-            return integer(self.name, value, -(2**63), 2**63 - 1)
-        if self.type == "float":
-            return real(self.name, value)
-        if self.type == "str":
-            if isinstance(value, str):
-                return value
-            raise ParameterError(f"{self.name} = {value!r} is not text: write it in quotes.")
-        if isinstance(value, list | tuple):
-            return list(value)
-        if isinstance(value, int | float) and depth(self.default) == 1:
-            return [value]  # a number stands for the list of it alone
-        raise ParameterError(
-            f"{self.name} = {value!r} is not a list: write it as {json.dumps(self.default)}, "
-            "in quotes on a command line."
-        )
-
-    def parse(self, text: str) -> Any:
-        """Return the value that a person typed, such as ``1000``, ``[2, 10]`` or ``2,10``.
-
-        Raises
-        ------
-        ParameterError
-            If it has another type.
-        """
-        if self.type == "str":
-            return text
-        try:
-            value = ast.literal_eval(text.strip())
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
-            value = text
-        return self.check(value)
+from supermarket.parameters import Parameter, declared
+from supermarket.validation import ParameterError, nearest
 
 
 @dataclass(frozen=True)
@@ -100,12 +39,12 @@ class Notebook:
     parameters_cell: int
 
     def check(self, values: Mapping[str, object]) -> dict[str, Any]:
-        """Return `values`, each in the type of its parameter.
+        """Return `values`, each as its parameter's kind has it.
 
         Raises
         ------
         ParameterError
-            If a name is unknown or a value has another type.
+            If a name is unknown, or a value of another type or out of range.
         """
         return {name: self.parameter(name).check(value) for name, value in values.items()}
 
@@ -115,7 +54,7 @@ class Notebook:
         Raises
         ------
         ParameterError
-            If a word has no ``=``, a name is unknown or repeated, or a value has another type.
+            If a word has no ``=``, a name is unknown or repeated, or a value is refused.
         """
         values: dict[str, Any] = {}
         for word in words:
@@ -191,7 +130,17 @@ def find_notebook(name: str) -> Notebook:
         raise ParameterError(
             f"{name} is not an experiment: choose from {', '.join(known)}{nearest(name, known)}."
         )
-    path = folder() / f"{name}.ipynb"
+    return read(folder() / f"{name}.ipynb")
+
+
+def read(path: Path) -> Notebook:
+    """Return the experiment in a file.
+
+    Raises
+    ------
+    ParameterError
+        If it has no parameters cell, or that is none.
+    """
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     text = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
     paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
@@ -203,11 +152,11 @@ def find_notebook(name: str) -> Notebook:
         )
     sources = tuple("".join(cell["source"]) for cell in code)
     return Notebook(
-        name=name,
+        name=path.stem,
         title=paragraphs[0].lstrip("# "),
         question=paragraphs[1] if len(paragraphs) > 1 else "",
         path=path,
-        parameters=_parameters(sources[tagged[0]]),
+        parameters=declared(sources[tagged[0]]),
         cells=sources,
         parameters_cell=tagged[0],
     )
@@ -216,16 +165,3 @@ def find_notebook(name: str) -> Notebook:
 def depth(value: object) -> int:
     """Return how many lists lie one in another: 0 for a number, 1 for a list of numbers."""
     return 1 + depth(value[0]) if isinstance(value, list) and value else int(value == [])
-
-
-def _parameters(source: str) -> dict[str, Parameter]:
-    lines = source.splitlines()
-    found = {}
-    for node in ast.parse(source).body:
-        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value:
-            name, end = node.target.id, node.value.end_col_offset
-            rest = lines[(node.end_lineno or 0) - 1].encode()[end:].decode()
-            meaning = rest.partition("#")[2].strip()
-            default = ast.literal_eval(node.value)
-            found[name] = Parameter(name, ast.unparse(node.annotation), default, meaning)
-    return found

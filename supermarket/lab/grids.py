@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from supermarket.lab.catalogue import Notebook, Parameter, depth
+from supermarket.lab.catalogue import Notebook, depth
+from supermarket.parameters import Parameter
 from supermarket.validation import ParameterError, integer
 
 MOST_POINTS = 10**6
@@ -102,12 +103,12 @@ class Point:
 
 
 def check_grid(notebook: Notebook, grid: Grid) -> Grid:
-    """Return a grid with every value in the type of its parameter.
+    """Return a grid with every value as its parameter has it.
 
     Raises
     ------
     ParameterError
-        If something in it is unknown, of the wrong type, ambiguous or too much.
+        If something in it is unknown, refused by its parameter, ambiguous or too much.
     """
     own = notebook.parameters
     if "threads" in grid.values:
@@ -146,7 +147,7 @@ def points_of(notebook: Notebook, grid: Grid) -> list[Point]:
 
 
 def _values(parameter: Parameter, given: object) -> list:
-    """Return the values of one parameter, each in its type."""
+    """Return the values of one parameter, each as its kind has it."""
     name, form = parameter.name, depth(parameter.default)
     example = json.dumps([parameter.default])
     if not isinstance(given, list) or not given:
@@ -155,7 +156,7 @@ def _values(parameter: Parameter, given: object) -> list:
             f"{json.dumps([given]) if type(given) is type(parameter.default) else example}."
         )
     _check_plain({name: given})
-    if parameter.type == "list":
+    if parameter.kind.type == "list":
         # [2, 3] could mean one run with both or two runs with one each.
         for value in given:
             if depth(value) != form:

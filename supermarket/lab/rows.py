@@ -59,7 +59,7 @@ def table_of(notebook: "Notebook", point: "Point", outcome: Any) -> "pa.Table":
         at = {k: v for k, v in verdict["parameters"].items() if tracked.get(k, tracked) != v}
         rest = {"at": json.dumps(at), "error": outcome["error"], **outcome["made"]}
         rows.append({**order, **given, **verdict, **rest})
-    types = {name: _TYPES[notebook.parameters[name].type] for name in given}
+    types = {name: _TYPES[notebook.parameters[name].kind.type] for name in given}
     versions = dict.fromkeys(outcome["made"], _TEXT)
     columns = {**_ORDER, **types, **_VERDICT, **versions}
     return pa.Table.from_pylist(rows, pa.schema({name: _type(of) for name, of in columns.items()}))

@@ -59,8 +59,8 @@ def sweep(
     Raises
     ------
     ParameterError
-        If the experiment or a parameter is unknown or of the wrong type, or the folder holds
-        something else. A value out of the notebook's range fails as a point.
+        If the experiment or a parameter is unknown, a value is of the wrong type or out of range,
+        or the folder holds something else. Values that do not go together fail as a point.
     LabError
         If the disk is full, or the Dask cluster is not there. What is finished is kept.
     """

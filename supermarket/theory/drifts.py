@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.statistics import Interval
-from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer, number
+from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer, real
 
 _NEGLIGIBLE = 2.0**-60
 
@@ -286,7 +286,7 @@ def fit_drift(
     """
     from scipy.special import ndtri
 
-    confidence = number(0.0, 1.0, open_low=True, open_high=True)("confidence", confidence)
+    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
     times, q = (np.asarray(values, dtype=np.float64) for values in (times, q))
     columns = [q] if following is None else [q, np.asarray(following, dtype=np.float64)]
     if times.ndim != 1 or len(times) < 10 or any(x.shape != times.shape for x in columns):

@@ -7,12 +7,14 @@ import sys
 
 import pytest
 
-PARAMETERS = """n: int = 10  # numbers that are drawn
+PARAMETERS = """from supermarket.parameters import Whole
+
+n: Whole[1, 1000] = 10  # numbers that are drawn
 lam: float = 0.5  # mean of each, # in jobs
-d: list = [1, 2]  # factors to compare
+d: list[Whole[1, 10]] = [1, 2]  # factors to compare
 mood: str = "well"  # what happens on the way
-seed: int = 1  # fixes every random number
-threads: int = 2  # runs side by side; the results do not depend on it"""
+seed: Whole[0] = 1  # fixes every random number
+threads: Whole[1, 9] = 2  # runs side by side; the results do not depend on it"""
 BEGIN = """import os
 import pathlib
 import time
@@ -23,10 +25,10 @@ from tqdm import tqdm
 
 from supermarket import experiment
 from supermarket.statistics import mean_interval
-from supermarket.validation import list_of, rate, whole
+from supermarket.validation import arrival_rate
 
-run = experiment.begin("tiny", globals(), n=whole(2, 1000), lam=rate, d=list_of(whole(1, 9)),
-                       mood=lambda name, value: value, seed=whole(0), threads=whole(1, 9))
+run = experiment.begin("tiny", globals())
+arrival_rate(lam)  # so late that a sweep of others goes on
 run.table"""
 COMPUTE = """what, _, detail = mood.partition(" ")
 if what == "sleep":

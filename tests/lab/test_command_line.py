@@ -28,10 +28,11 @@ def test_list_and_describe_say_what_there_is(notebooks):
     text = called("describe", "tiny").stdout
     assert text.startswith("A tiny experiment\n\nHow large is $a_1 b_1$")
     assert "  lam=0.5  # mean of each, # in jobs\n" in text
-    assert "  d='[1, 2]'  # factors to compare\n" in text
+    assert "  d='[1, 2]'  # factors to compare (1 <= each <= 10)\n" in text
     about = json.loads(called("describe", "tiny", "--json").stdout)
     assert about["parameters"][2] == {
         "name": "d", "type": "list", "default": [1, 2], "meaning": "factors to compare",
+        "allowed": "1 <= each <= 10",
     }  # fmt: skip
 
 
