@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 
-# Closed when the tests of this folder end: while it is open its event loop counts as running, and the
-# printing of the book, which starts a browser of its own, would be refused in the same process.
+# Closed when the tests of this folder end: while it is open its event loop counts as running, and
+# the printing of the book, which starts a browser of its own, would be refused in the same process.
 @pytest.fixture(scope="package")
 def browser():
     path = os.environ.get("SUPERMARKET_CHROMIUM") or shutil.which("chromium")
