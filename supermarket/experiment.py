@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import supermarket
+from supermarket.files import write
 from supermarket.parameters import declared, kind, plain
 from supermarket.statistics import Computed, Interval
 from supermarket.validation import ParameterError, nearest
@@ -119,8 +120,9 @@ class Experiment:
             "libraries": sorted({name.split(".")[0] for name in sys.modules} - _NOT_LIBRARIES),
             "seconds": round(time.perf_counter() - self.started, 1),
         }
-        _write(build / "verdicts" / f"{self.name}.json", self.verdicts)
-        _write(build / "provenance" / f"{self.name}.json", provenance)
+        for what, data in (("verdicts", self.verdicts), ("provenance", provenance)):
+            text = json.dumps(data, indent=1, allow_nan=False) + "\n"
+            write(build / what / f"{self.name}.json", text.encode())
         made = ", ".join(f"{library} {provenance[library]}" for library in _LIBRARIES)
         seed = f"seed {self.parameters['seed']}, " if "seed" in self.parameters else ""
         note = (
@@ -225,11 +227,3 @@ def _git(root: Path, *arguments: str) -> str:
 
 def _at_commit(commit: str | None) -> str:
     return f" (commit {commit})" if commit else ""
-
-
-def _write(path: Path, content: Any) -> None:
-    """Write JSON so that a reader never sees half a file."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    half = path.with_suffix(f".{os.getpid()}.part")
-    half.write_text(json.dumps(content, indent=1, allow_nan=False) + "\n", encoding="utf-8")
-    half.replace(path)

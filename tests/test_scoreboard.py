@@ -41,7 +41,7 @@ def verdict(claim, predicted=2.0, low=1.95, high=2.04, **options):
 
 def run(folder, name, title, verdicts):
     notebook = folder / f"{name}.ipynb"
-    cells = [{"cell_type": "markdown", "source": [f"# {title}\n", "text"]}]
+    cells = [{"cell_type": "markdown", "source": [f"# {title}\n", "\n", "text"]}]
     notebook.write_text(json.dumps({"cells": cells}))
     file = folder / f"{name}.json"
     file.write_text(json.dumps(verdicts))

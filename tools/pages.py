@@ -11,13 +11,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from supermarket import boxes, verdict_table
+from supermarket.lab.page import joined, mathjax
 from supermarket.statements import Statement
 from supermarket.validation import ParameterError
 from tools import BuildError, scoreboard, statements_page
@@ -205,8 +205,8 @@ def _entries(toc: Any) -> Iterator[str]:
 def _for_readers(content: dict[str, Any]) -> dict[str, Any]:
     """Hide the parameter cells on the page, where a table of the parameters used stands instead.
 
-    They stay in the file, which readers download and can execute again. The paths and times that
-    papermill adds are for neither.
+    They stay in the file, which readers download and can execute again. Code that shows nothing
+    is folded with what follows it. The paths and times that papermill adds are for neither.
     """
     content["metadata"].pop("papermill", None)
     for cell in content["cells"]:
@@ -215,7 +215,7 @@ def _for_readers(content: dict[str, Any]) -> dict[str, Any]:
         tags = cell["metadata"].get("tags", [])
         if {"parameters", "injected-parameters"} & set(tags):
             cell["metadata"]["tags"] = [*tags, "remove-cell"]
-    return content
+    return content | {"cells": joined(content["cells"])}
 
 
 def _to_take_away(run: Run) -> dict[str, Any]:
@@ -241,12 +241,11 @@ def _copy_mathjax(target: Path) -> None:
 
     The package that holds it is a Sphinx extension that would copy all of its 15 MB.
     """
-    spec = find_spec("sphinx-mathjax-offline")
-    if spec is None or spec.origin is None:
+    source = mathjax()
+    if source is None:
         raise BuildError(
             "The package sphinx-mathjax-offline is not installed: remove .venv and `make book`."
         )
-    source = Path(spec.origin).parent / "static" / "mathjax"
     fonts = Path("output", "chtml", "fonts", "woff-v2")
     shutil.copytree(source / fonts, target / fonts)
     shutil.copy(source / "tex-chtml-full.js", target)  # with every TeX extension, none to fetch

@@ -16,6 +16,7 @@ from typing import Any
 import yaml
 
 from supermarket.digits import Digits
+from supermarket.lab import catalogue
 from supermarket.statements import statements
 from supermarket.verdict_table import count, finding, inline, numeral_html, outcome, table
 from supermarket.verdicts import (
@@ -68,7 +69,8 @@ def claims(runs: Iterable[Run]) -> list[Claim]:
     found = []
     for run in runs:
         verdicts = json.loads(run.results()["verdicts"].read_text(encoding="utf-8"))
-        title = _title(run.notebook)
+        cells = json.loads(run.notebook.read_text(encoding="utf-8"))["cells"]
+        title = catalogue.paragraphs(cells)[0].lstrip("# ")
         named = zip(verdicts, addresses([v["claim"] for v in verdicts]), strict=True)
         found += [Claim(run.name, title, address, verdict) for verdict, address in named]
     return found
@@ -331,12 +333,3 @@ def _caption(missed: Sequence[Claim]) -> str:
         "contains the prediction; a bound may lie as far off as it likes, on its own side. What is "
         "beyond an end is drawn there; what has no interval is drawn at 0." + numbers
     )
-
-
-def _title(notebook: Path) -> str:
-    """Return the heading of a notebook."""
-    for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]:
-        for line in "".join(cell["source"]).splitlines():
-            if line.startswith("# ") and cell["cell_type"] == "markdown":
-                return line[2:].strip()
-    return notebook.stem

@@ -142,8 +142,7 @@ def read(path: Path) -> Notebook:
         If it has no parameters cell, or that is none.
     """
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    text = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-    paragraphs = [" ".join(part.split()) for part in text.split("\n\n")]
+    title, question, *_ = [*paragraphs(cells), ""]
     code = [cell for cell in cells if cell["cell_type"] == "code"]
     tagged = [i for i, c in enumerate(code) if "parameters" in c["metadata"].get("tags", [])]
     if len(tagged) != 1:
@@ -153,13 +152,19 @@ def read(path: Path) -> Notebook:
     sources = tuple("".join(cell["source"]) for cell in code)
     return Notebook(
         name=path.stem,
-        title=paragraphs[0].lstrip("# "),
-        question=paragraphs[1] if len(paragraphs) > 1 else "",
+        title=title.lstrip("# "),
+        question=question,
         path=path,
         parameters=declared(sources[tagged[0]]),
         cells=sources,
         parameters_cell=tagged[0],
     )
+
+
+def paragraphs(cells: list[dict[str, Any]]) -> list[str]:
+    """Return the text of a notebook, each paragraph in a line; the first is its heading."""
+    text = "\n\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
+    return [" ".join(part.split()) for part in text.split("\n\n")]
 
 
 def depth(value: object) -> int:

@@ -60,7 +60,7 @@ def execute(
         # Matrices here are small: more threads only wait for one another, and count as CPU time.
         "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
     }
-    with _environment(wanted), _transport() as config:
+    with environment(wanted), _transport() as config:
         try:
             papermill.execute_notebook(
                 str(notebook),
@@ -111,7 +111,7 @@ def _short_folder() -> str | None:
 
 
 @contextmanager
-def _environment(values: dict[str, str]) -> Iterator[None]:
+def environment(values: dict[str, str]) -> Iterator[None]:
     """Set environment variables, which a kernel inherits, and put back what was there."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)

@@ -64,7 +64,7 @@ def page(content: dict[str, Any], title: str, folder: Path) -> str:
     """
     markdown = MarkdownIt("commonmark").enable("table")
     dollarmath_plugin(markdown, renderer=_formula, double_inline=True)
-    body = "\n".join(_cell(cell, markdown) for cell in content["cells"])
+    body = "\n".join(_cell(cell, markdown) for cell in joined(content["cells"]))
     body = _TO_BOOK.sub(r"\1", _TO_LEDGER.sub(r'href="#\1"', body + _cited(body, markdown)))
     script = '<script src="mathjax.js"></script>' if _copy_mathjax(folder) else ""
     return (
@@ -74,6 +74,33 @@ def page(content: dict[str, Any], title: str, folder: Path) -> str:
         f"</style>{script}<script>{_SCRIPT}</script></head>\n"
         f"<body>\n{body}\n</body></html>\n"
     )
+
+
+def joined(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the cells of a notebook, code that shows nothing joined to the code that follows it.
+
+    So a page has one fold where it would have several, one below the other.
+    """
+    found: list[dict[str, Any]] = []
+    for cell in cells:
+        before = found[-1] if found else cell
+        if before["cell_type"] == cell["cell_type"] == "code" and (
+            before["metadata"].get("tags") == cell["metadata"].get("tags")
+            and before is not cell
+            and not before["outputs"]
+        ):
+            sources = ("".join(found.pop()["source"]), "".join(cell["source"]))
+            cell = cell | {"source": "\n\n\n".join(sources)}
+        found.append(cell)
+    return found
+
+
+def mathjax() -> Path | None:
+    """Return the folder of MathJax in the Sphinx extension that brings it; None without that."""
+    spec = find_spec("sphinx-mathjax-offline")
+    if spec is None or spec.origin is None:
+        return None
+    return Path(spec.origin).parent / "static" / "mathjax"
 
 
 def _cell(cell: dict[str, Any], markdown: MarkdownIt) -> str:
@@ -159,9 +186,8 @@ def _formula(text: str, options: dict[str, Any]) -> str:
 
 
 def _copy_mathjax(folder: Path) -> bool:
-    spec = find_spec("sphinx-mathjax-offline")
-    if spec is None or spec.origin is None:
+    source = mathjax()
+    if source is None:
         return False
-    script = Path(spec.origin).parent / "static" / "mathjax" / "tex-svg-full.js"  # no fonts beside
-    shutil.copyfile(script, folder / "mathjax.js")
+    shutil.copyfile(source / "tex-svg-full.js", folder / "mathjax.js")  # no fonts beside
     return True

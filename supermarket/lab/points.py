@@ -5,7 +5,6 @@ A Jupyter kernel for each point would cost seconds, and compile the chains anew 
 
 import io
 import json
-import os
 import platform
 import threading
 from contextlib import redirect_stderr, redirect_stdout
@@ -18,6 +17,7 @@ from typing import Any
 import supermarket
 from supermarket import experiment
 from supermarket.lab.catalogue import Notebook
+from supermarket.lab.kernels import environment
 
 # The folder of the verdicts and the figures belong to the process: a Dask worker may have threads.
 _one_at_a_time = threading.Lock()
@@ -45,12 +45,14 @@ def compute(notebook: Notebook, values: dict[str, Any]) -> dict[str, Any]:
     import matplotlib.pyplot as plt
 
     verdicts, parameters, error = [], {}, None
-    before = os.environ.get("SUPERMARKET_BUILD")
     with _one_at_a_time, TemporaryDirectory(prefix="supermarket-") as build:
-        os.environ["SUPERMARKET_BUILD"] = build
         try:
             # Progress bars would draw over the sweep's own.
-            with redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
+            with (
+                environment({"SUPERMARKET_BUILD": build}),
+                redirect_stdout(io.StringIO()),
+                redirect_stderr(io.StringIO()),
+            ):
                 _execute(notebook.name, notebook.code(values))
             verdicts, provenance = (
                 json.loads(Path(build, kind, f"{notebook.name}.json").read_text(encoding="utf-8"))
@@ -61,9 +63,6 @@ def compute(notebook: Notebook, values: dict[str, Any]) -> dict[str, Any]:
             error = f"{type(failure).__name__}: {' '.join(str(failure).split())}"
         finally:
             plt.close("all")
-            del os.environ["SUPERMARKET_BUILD"]
-            if before is not None:
-                os.environ["SUPERMARKET_BUILD"] = before
     return {"verdicts": verdicts, "parameters": parameters, "error": error, "made": made()}
 
 

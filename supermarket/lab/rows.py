@@ -1,11 +1,11 @@
 """The rows of a point of a sweep, and the Parquet file that holds them whole or not at all."""
 
 import json
-import os
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from supermarket.files import write
 from supermarket.verdicts import KEYS
 
 if TYPE_CHECKING:
@@ -102,21 +102,3 @@ def read(path: Path, key: str) -> "pa.Table | None":
     except (OSError, ValueError, TypeError, pa.ArrowException):
         return None
     return table.replace_schema_metadata() if whole else None
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a file so that it is there whole, even after a power cut, or not at all."""
-    half = path.with_name(f"{path.name}.part")
-    try:
-        with half.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        half.replace(path)
-    finally:
-        half.unlink(missing_ok=True)
-    folder = os.open(path.parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)

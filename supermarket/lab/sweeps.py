@@ -16,6 +16,7 @@ from typing import Any
 
 from tqdm import tqdm
 
+from supermarket.files import write
 from supermarket.lab import LabError, catalogue, points, rows, schedulers
 from supermarket.lab.catalogue import Notebook
 from supermarket.lab.grids import Grid, check_grid, points_of
@@ -135,7 +136,7 @@ def _alone(out: Path, wanted: dict[str, Any]) -> Iterator[None]:
                         + (", or give the notebook back its text." if what == "notebook" else ".")
                     )
         else:
-            rows.write(started, json.dumps(wanted, indent=1).encode())
+            write(started, json.dumps(wanted, indent=1).encode())
         (out / "points").mkdir(exist_ok=True)
         for half in out.glob("points/*.part"):
             half.unlink()

@@ -337,3 +337,20 @@ def test_a_faulty_finding_gets_one_sentence(notebooks, tmp_path, lacks):
     assert f"has no {lacks}, which is a text." in done.stderr
     known(notebooks, ENTRY | {"outcome": "fails"})
     assert "fails is no outcome: choose from holds, " in called("check", out).stderr
+
+
+def test_code_that_shows_nothing_is_folded_with_what_follows_it():
+    from supermarket.lab.page import joined
+
+    def cell(source, outputs=(), tags=("hide-input",), kind="code"):
+        return {
+            "cell_type": kind, "source": [source], "outputs": list(outputs),
+            "metadata": {"tags": list(tags)},
+        }  # fmt: skip
+
+    cells = [
+        cell("a: int = 1", tags=("parameters",)), cell("a"), cell("b"), cell("c", [1]), cell("d"),
+        cell("text", kind="markdown"), cell("e"),
+    ]  # fmt: skip
+    found = ["".join(one["source"]) for one in joined(cells)]
+    assert found == ["a: int = 1", "a\n\n\nb\n\n\nc", "d", "text", "e"]

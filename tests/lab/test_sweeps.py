@@ -192,7 +192,7 @@ def test_a_full_disk_gets_one_sentence_and_keeps_what_is_finished(small, tmp_pat
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         sync(file)
 
-    monkeypatch.setattr(rows.os, "fsync", full)
+    monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(LabError, match=r"^The disk is full: .* goes on from there once there is"):
         sweep("tiny", SMALL, out, workers=1)
     assert len(stamps(out)) == 3
