@@ -10,6 +10,7 @@ import logging
 import os
 import re
 import signal
+import sys
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 from itertools import islice
 from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -24,6 +26,8 @@ from supermarket.lab import LabError
 from supermarket.validation import ParameterError
 
 ATTEMPTS = 3
+# By the server of `local`: libraries, which are the same wherever it finds them first.
+IMPORTED = ["matplotlib.pyplot", "numba", "pandas", "scipy.stats", "tqdm"]
 SECONDS = 10  # how long a Dask scheduler may take to answer, or to have a worker
 
 Tasks = Mapping[int, tuple]
@@ -43,13 +47,13 @@ def local(function: Callable[..., Any], tasks: Tasks, workers: int) -> Iterator[
     A task goes to a process when that is free. So it is known whose task a process died of, which
     a shared queue would hide, and a process notices when this one is killed, and ends.
     """
-    context = get_context("spawn")  # forking a process that has threads is not safe
+    context = _context()
     waiting, deaths = deque(tasks), Counter()
     running: dict[Connection, tuple[BaseProcess, int]] = {}
 
     def start() -> None:
         here, there = context.Pipe()
-        process = context.Process(target=_serve, args=(there, function))
+        process = context.Process(target=_serve, args=(there, function, dict(os.environ)))
         process.start()
         there.close()
         give(here, process)
@@ -91,8 +95,23 @@ def local(function: Callable[..., Any], tasks: Tasks, workers: int) -> Iterator[
             process.join()
 
 
-def _serve(pipe: Connection, function: Callable[..., Any]) -> None:
+def _context() -> BaseContext:
+    """Return how to start processes: forking this one, which may have threads, is not safe.
+
+    A server that has none of its own imports what most tasks need, once, and forks for each
+    process. Elsewhere than on Linux, libraries of the system do not survive that.
+    """
+    if sys.platform != "linux":
+        return get_context("spawn")
+    context = get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    return context
+
+
+def _serve(pipe: Connection, function: Callable[..., Any], environment: dict[str, str]) -> None:
     """Compute what comes through a pipe until it is closed."""
+    os.environ.clear()  # the server that forked this process has that of its own start
+    os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gave the tasks
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # Its own lock is between processes, and Python complains of it when this one is killed.
