@@ -167,14 +167,13 @@ def test_law_of_the_sorted_states(n, d, replacement):
     assert against_the_exact_law(n, d, 0.5, replacement, DRAWS) < 1
 
 
+@pytest.mark.book  # a statistic of long runs: once, compiled, is enough
 @pytest.mark.parametrize("replacement", [True, False])
 def test_mean_profile_of_a_hundred_queues(replacement):
-    """Against a long run; a bias of 3 % in u[1] is some ten standard errors with the JIT."""
+    """Against a long run; a bias of 3 % in u[1] is some ten standard errors."""
     n, d, lam = 100, 2, 0.7
-    counts = equilibrium_draws(
-        n, d, lam, draws=int(800 * SHARE) + 30, seed=3, replacement=replacement
-    )
-    run = simulate(n, d, lam, horizon=1e4 * SHARE, seed=4, replacement=replacement, engine="scan")
+    counts = equilibrium_draws(n, d, lam, draws=830, seed=3, replacement=replacement)
+    run = simulate(n, d, lam, horizon=1e4, seed=4, replacement=replacement, engine="scan")
     shares = counts[:, 1:5] / n
     error = shares.var(axis=0, ddof=1) / len(shares) + run.batch_profiles[:, 1:5].var(
         axis=0, ddof=1

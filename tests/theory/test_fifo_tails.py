@@ -155,7 +155,8 @@ def test_the_cavity_has_the_power_law(beta, d, lam):
         (3.5, 2, 0.9, 18, 1e-4),
         (1.6, 3, 0.7, 45, 1e-9),
         (2, 3, 0.7, 14, 1e-3),
-        (2.5, 5, 0.7, 10, 1e-4),
+        # Each level takes four times as long as the one before.
+        (2.5, 5, 0.7, *((10, 1e-7) if JIT else (8, 1e-2))),
     ],
 )
 def test_the_cavity_is_doubly_exponential(beta, d, lam, levels, width):
@@ -218,10 +219,11 @@ def test_the_power_law_constant_of_a_made_up_tail_and_of_the_cavity():
     found = power_law_constant_limit(log_tail, 1.5, 2)  # gamma = 1
     assert found.low <= 0.3 <= found.high
     assert found.high - found.low < 1e-3
-    exact = cavity(Lomax(1.3), 3, 0.7, 2**14)
+    exact = cavity(Lomax(1.3), 3, 0.7, 2**14 if JIT else 2**11)
     found = power_law_constant_limit(exact.log_tail, 1.3, 3)
     assert found.low <= power_law_constant(1.3, 0.3**1.3, 3, 0.7) <= found.high
-    assert found.high - found.low < 1e-4
+    # An eighth of the levels knows 0.0011 of it, all know 5.6e-6.
+    assert found.high - found.low < (1e-5 if JIT else 2e-3)
 
 
 def test_the_other_limits_of_made_up_tails():

@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from numba import config
 
 from supermarket import fixed_point, mean_queue
 from supermarket.chains.server_pools import simulate_pools
@@ -59,17 +60,24 @@ def test_the_other_policy_is_the_other_one():
         assert jlmu < threshold
 
 
+@pytest.mark.book
 def test_a_threshold_that_is_too_high_fills_at_random():
-    """The formula against the chain with a tolerance that no share of green pools reaches."""
+    """The formula against the chain with a tolerance that no share of green pools reaches.
+
+    A run has a standard deviation of 0.95 % of the value (10 seeds): false alarm 1e-7, and an error
+    of 10 % is seen as surely. Of 2000 pools it was 7.7 %, where 3 % was asked for.
+    """
     pools = relatives._pools(tuple(CAPACITY))
     best = utility.optimum(pools, 10.25)
     run = simulate_pools(
-        pools, 2000, 10.25, policy="threshold", threshold=best.rank + 1, tolerance=0.999,
+        pools, 60_000, 10.25, policy="threshold", threshold=best.rank + 1, tolerance=0.999,
         horizon=40, seed=1,
     )  # fmt: skip
     assert set(run.thresholds) == {best.rank + 1}
-    assert run.misplaced == pytest.approx(relatives._threshold_too_high(CAPACITY, 10.25), rel=0.03)
-    # Many more pairs than are needed are not better than that.
+    assert run.misplaced == pytest.approx(relatives._threshold_too_high(CAPACITY, 10.25), rel=0.05)
+
+
+def test_many_more_pairs_than_are_needed_are_not_better_than_that():
     assert relatives._threshold_too_high(CAPACITY, 10.25) > 0.01
     assert relatives._threshold_too_high(CAPACITY, 10.0) > 0.01
 
@@ -81,7 +89,10 @@ def test_the_fewest_tasks_are_as_even_as_can_be():
     assert relatives.fewest_share(CAPACITY, 10.25, 1, 12) == 0.0
     assert relatives.fewest_path(CAPACITY, 10.25, 2, 11, 30.0) == pytest.approx(share, abs=1e-6)
     pools = relatives._pools(tuple(CAPACITY))
-    run = simulate_pools(pools, 2000, 10.25, policy="jsq", horizon=20, seed=1)
+    # 0.03 is ten standard deviations, an error of 6 % seen as surely; without the JIT, where the
+    # bias is 0.0034, 4.6 (false alarm 2e-6) and 5.
+    n = 500 if config.DISABLE_JIT else 2000
+    run = simulate_pools(pools, n, 10.25, policy="jsq", horizon=20, seed=1)
     _, jsq = relatives.wrong_assignments(CAPACITY, 10.25)
     assert run.misplaced == pytest.approx(jsq, rel=0.03)
 
