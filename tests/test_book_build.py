@@ -76,9 +76,11 @@ def write_ledger(project, **changes):
 def make(project, *arguments, html=False, cache="off"):
     """Run the build as `make book` does; return its status, what it executed, and what it said."""
     command = [sys.executable, "-m", "tools.book", "--root", str(project), *arguments]
+    # The kernels find the project's own package behind what PYTHONPATH names: the tests' copy.
+    environment = {name: os.environ[name] for name in os.environ if name != "PYTHONPATH"}
     done = subprocess.run(
         command + ([] if html else ["--no-html"]),
-        env=os.environ | {"SUPERMARKET_CACHE": str(cache)},
+        env=environment | {"SUPERMARKET_CACHE": str(cache)},
         cwd=ROOT, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
     )  # fmt: skip
     executed = {
