@@ -15,13 +15,16 @@ from forks import Forks
 
 from supermarket import ParameterError
 from supermarket.lab.catalogue import read
+from supermarket.lab.grids import Grid
 from supermarket.lab.kernels import execute
+from supermarket.lab.sweeps import sweep
 from supermarket.statements import find
 from supermarket.verdicts import KEYS, SHORT, UNSETTLED
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
-SMOKE = yaml.safe_load((ROOT / "notebooks" / "profiles.yml").read_text())["smoke"]
+PROFILES = yaml.safe_load((ROOT / "notebooks" / "profiles.yml").read_text())
+SMOKE = PROFILES["smoke"]
 NAMES = [notebook.stem for notebook in NOTEBOOKS]
 
 pytestmark = pytest.mark.book  # kernels of their own: once is enough
@@ -69,6 +72,23 @@ def test_runs_in_another_folder_and_the_threads_do_not_matter(name, forks, tmp_p
     assert not [o for o in outputs if o.output_type in ("error", "stream")]
     assert any("image/png" in o.get("data", {}) for o in outputs)
     assert any("image/png" in kinds for kinds in done["kinds"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_runs_with_another_value_of_every_parameter(name, forks, tmp_path):
+    given = PROFILES["other"][name]
+    if name == "plot_sweep":  # a folder is no value for a file of profiles
+        values = {"n": [1000], "horizon": [50.0], "lam": [0.5, 0.6], "d": [[2]], "replicas": [2]}
+        sweep("fixed_point", Grid(values, 2), tmp_path / "swept", workers=1)
+        given = given | {"folder": str(tmp_path / "swept")}
+    assert given.keys() == parameters_of(name).keys()
+    for parameter in parameters_of(name).values():
+        value = parameter.check(given[parameter.name])
+        assert value != parameter.default, parameter.name
+        assert value != SMOKE.get(name, {}).get(parameter.name), parameter.name
+    done = forks.run(notebook(name), tmp_path, given)
+    assert (done["errors"], done["printed"]) == ([], "")
+    assert json.loads(verdicts(tmp_path, name))
 
 
 @pytest.mark.parametrize("name", ["log_log", "fifo_exponents"])
