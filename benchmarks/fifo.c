@@ -156,7 +156,7 @@ int advance(int64_t n, server *servers, job *jobs, int64_t dates, int32_t *days,
             desk *state, int64_t room, level *levels, int64_t *sojourns, double *sojourn_sum,
             int64_t d, int64_t ahead, const int32_t *choices, int64_t drawn, const double *uniforms,
             int shuffled, int64_t *order, int64_t given, const double *gaps, const double *services,
-            double until, double a_mean, double *clock, int64_t progress[3]) {
+            double until, double per_mean, double *clock, int64_t progress[3]) {
     calendar c = {servers, days, heap, dates - 1, state, jobs};
     int64_t used = progress[0], spent = progress[1], events = 0;
     double came = *clock, arrival = came + gaps[used];
@@ -207,7 +207,7 @@ int advance(int64_t n, server *servers, job *jobs, int64_t dates, int32_t *days,
             }
             count(&levels[servers[q].length], 1, came);
             *sojourn_sum += sojourn;
-            sojourns[step(sojourn * a_mean)]++;
+            sojourns[step(sojourn * per_mean)]++;
         } else {
             break;
         }

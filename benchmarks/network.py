@@ -21,6 +21,7 @@ from benchmarks.__main__ import machine
 from benchmarks.others import OTHERS, installed
 from benchmarks.twins import Compiler, compiled, find_compiler
 from supermarket.chains import fifo
+from supermarket.chains.departures import Net
 from supermarket.service import Exponential, Lomax, ServiceLaw
 from supermarket.statistics import batch_interval
 
@@ -45,18 +46,18 @@ class Twin:
         self._advance = compiled(SOURCE, compiler, folder).advance
 
     def __call__(
-        self, servers: NDArray, jobs: NDArray, days: NDArray, heap: NDArray, state: NDArray,
-        levels: NDArray, sojourns: NDArray, sojourn_sum: NDArray, d: int, choices: NDArray,
-        uniforms: NDArray, order: NDArray, gaps: NDArray, services: NDArray, used: int, spent: int,
-        came: float, until: float, a_mean: float,
+        self, net: Net, tallies: fifo.Tallies, choices: fifo.Choices, arrivals: fifo.Arrivals,
+        used: int, spent: int, came: float, until: float,
     ) -> tuple[bool, int, int, float, int]:  # fmt: skip
         """Do what the kernel does."""
         clock, progress = np.array([came]), np.array([used, spent, 0])
+        *seen, per_mean = tallies
+        d, ahead, uniforms, order = choices
         given = (
-            len(servers), servers, jobs, len(days), days, heap, state, len(levels), levels,
-            sojourns, sojourn_sum, d, choices.shape[1], choices, len(uniforms), uniforms,
-            int(len(order) > 0), order, len(gaps), gaps, services, float(until), float(a_mean),
-            clock, progress,
+            len(net.servers), net.servers, net.jobs, len(net.days), net.days, net.heap, net.state,
+            len(tallies.levels), *seen, d, ahead.shape[1], ahead, len(uniforms), uniforms,
+            int(len(order) > 0), order, len(arrivals.gaps), *arrivals, float(until),
+            float(per_mean), clock, progress,
         )  # fmt: skip
         more = self._advance(*map(_as_c, given))
         used, spent, events = map(int, progress)

@@ -8,25 +8,13 @@ many they are, nothing gets slow. A departure so costs the same whatever n is [1
 What lies in large arrays is fetched into the cache some days before it is needed: who finishes then
 is known by now.
 
-The functions share five arrays. (Arrays of records: a tuple of arrays would have its references
-counted at every use.)
-
-servers : of SERVER, shape (n,)
-    ``time`` is when a busy server finishes, ``behind`` the next one in the list of the same day.
-days : of int32, shape (a power of two,)
-    The first server in each day's list. A list ends with -1.
-heap : of int32, shape (n,)
-    The servers of today: the one at i finishes no later than those at 2 i + 1 and 2 i + 2.
-state : of STATE, shape (1,)
-    ``today``, how many servers are ``in_heap``, and the number of days in a unit of time.
-jobs : see `supermarket.chains.disciplines`
-    Only to be fetched ahead.
-
 References
 ----------
 .. [1] R. Brown, "Calendar queues: a fast O(1) priority queue implementation for the simulation
    event set problem", Communications of the ACM 31 (1988) 1220.
 """
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +34,31 @@ LINE = 64  # bytes
 SOON = 16  # days ahead for which servers are fetched into the cache
 
 
+class Net(NamedTuple):
+    """What the servers of a network are about.
+
+    Attributes
+    ----------
+    servers : ndarray of SERVER, shape (n,)
+        ``time`` is when a busy server finishes, ``behind`` the next one in the list of the same
+        day.
+    jobs : ndarray
+        See `supermarket.chains.disciplines`; here only to be fetched ahead.
+    days : ndarray of int32, shape (a power of two,)
+        The first server in each day's list. A list ends with -1.
+    heap : ndarray of int32, shape (n,)
+        The servers of today: the one at i finishes no later than those at 2 i + 1 and 2 i + 2.
+    state : ndarray of STATE, shape (1,)
+        ``today``, how many servers are ``in_heap``, and the number of days in a unit of time.
+    """
+
+    servers: NDArray
+    jobs: NDArray
+    days: NDArray[np.int32]
+    heap: NDArray[np.int32]
+    state: NDArray
+
+
 def idle_servers(n: int) -> NDArray:
     """Return n servers without a job, none of them across two lines of the cache."""
     memory = np.zeros(n * SERVER.itemsize + LINE, dtype=np.uint8)
@@ -56,117 +69,120 @@ def idle_servers(n: int) -> NDArray:
 
 
 @inlined
-def schedule(servers, days, heap, state, q, time) -> None:
+def schedule(net: Net, q: int, time: float) -> None:
     """Let server q, which is not in the calendar, finish at `time`."""
-    servers[q]["time"] = time
-    day = _day(state, time)
-    if day <= state[0]["today"]:
-        _push(servers, heap, state, q, time)
+    net.servers[q]["time"] = time
+    day = _day(net, time)
+    if day <= net.state[0]["today"]:
+        _push(net, q, time)
     else:
-        _enter(servers, days, q, day)
+        _enter(net, q, day)
 
 
 @inlined
-def cancel(servers, days, heap, state, q) -> None:
+def cancel(net: Net, q: int) -> None:
     """Take server q, which is busy, out of the calendar."""
-    day = _day(state, servers[q]["time"])
-    if day <= state[0]["today"]:
+    day = _day(net, net.servers[q]["time"])
+    if day <= net.state[0]["today"]:
         i = 0
-        while heap[i] != q:
+        while net.heap[i] != q:
             i += 1
-        remove(servers, heap, state, i)
+        remove(net, i)
         return
-    date = day & (len(days) - 1)
-    other = days[date]
+    date = day & (len(net.days) - 1)
+    other = net.days[date]
     if other == q:
-        days[date] = servers[q]["behind"]
+        net.days[date] = net.servers[q]["behind"]
         return
-    while servers[other]["behind"] != q:
-        other = servers[other]["behind"]
-    servers[other]["behind"] = servers[q]["behind"]
+    while net.servers[other]["behind"] != q:
+        other = net.servers[other]["behind"]
+    net.servers[other]["behind"] = net.servers[q]["behind"]
 
 
 @inlined
-def first_by(servers, jobs, days, heap, state, time) -> int:
+def first_by(net: Net, time: float) -> int:
     """Return the server that finishes first, now at place 0 of the heap; -1 if none by `time`."""
-    if state[0]["in_heap"] == 0:
-        last = _day(state, time)
-        while state[0]["in_heap"] == 0 and state[0]["today"] < last:
-            _begin_day(servers, jobs, days, heap, state)
-    if state[0]["in_heap"] > 0 and servers[heap[0]]["time"] <= time:
-        return heap[0]
+    if net.state[0]["in_heap"] == 0:
+        last = _day(net, time)
+        while net.state[0]["in_heap"] == 0 and net.state[0]["today"] < last:
+            _begin_day(net)
+    if net.state[0]["in_heap"] > 0 and net.servers[net.heap[0]]["time"] <= time:
+        return net.heap[0]
     return -1
 
 
 @inlined
-def remove(servers, heap, state, i) -> None:
+def remove(net: Net, i: int) -> None:
     """Take the server at place i out of the heap: the last one goes there, below or above."""
-    size = state[0]["in_heap"] - 1
-    state[0]["in_heap"] = size
+    size = net.state[0]["in_heap"] - 1
+    net.state[0]["in_heap"] = size
     if i == size:
         return
-    moved = heap[size]
-    time = servers[moved]["time"]
+    moved = net.heap[size]
+    time = net.servers[moved]["time"]
     while 2 * i + 1 < size:
         child = 2 * i + 1
-        if child + 1 < size and servers[heap[child + 1]]["time"] < servers[heap[child]]["time"]:
+        if (
+            child + 1 < size
+            and net.servers[net.heap[child + 1]]["time"] < net.servers[net.heap[child]]["time"]
+        ):
             child += 1
-        if time <= servers[heap[child]]["time"]:
+        if time <= net.servers[net.heap[child]]["time"]:
             break
-        heap[i] = heap[child]
+        net.heap[i] = net.heap[child]
         i = child
-    _rise(servers, heap, np.int64(moved), i, time)
+    _rise(net, np.int64(moved), i, time)
 
 
 @inlined
-def _day(state, time):
-    day = time * state[0]["days_per_unit"]
+def _day(net, time):
+    day = time * net.state[0]["days_per_unit"]
     return int(day if day < 2.0**62 else 2.0**62)  # more would overflow
 
 
 @inlined
-def _enter(servers, days, q, day):
-    date = day & (len(days) - 1)
-    servers[q]["behind"] = days[date]
-    days[date] = q
+def _enter(net, q, day):
+    date = day & (len(net.days) - 1)
+    net.servers[q]["behind"] = net.days[date]
+    net.days[date] = q
 
 
 @inlined
-def _begin_day(servers, jobs, days, heap, state):
+def _begin_day(net):
     """Move the servers that finish today to the heap; those of later years stay in the list."""
-    today, last = state[0]["today"] + 1, len(days) - 1
-    state[0]["today"] = today
+    today, last = net.state[0]["today"] + 1, len(net.days) - 1
+    net.state[0]["today"] = today
     # The lists of the next days are in a few lines of the cache, but not the servers in them.
-    touch(servers, days[(today + SOON) & last])
-    soon = days[(today + SOON // 2) & last]
+    touch(net.servers, net.days[(today + SOON) & last])
+    soon = net.days[(today + SOON // 2) & last]
     if soon >= 0:
-        touch(servers, servers[soon]["behind"])
-    soon = days[(today + SOON // 4) & last]
+        touch(net.servers, net.servers[soon]["behind"])
+    soon = net.days[(today + SOON // 4) & last]
     while soon >= 0:
-        touch(jobs, servers[soon]["first"])
-        soon = servers[soon]["behind"]
-    q = np.int64(days[today & last])
-    days[today & last] = -1
+        touch(net.jobs, net.servers[soon]["first"])
+        soon = net.servers[soon]["behind"]
+    q = np.int64(net.days[today & last])
+    net.days[today & last] = -1
     while q >= 0:
-        behind, time = servers[q]["behind"], servers[q]["time"]
-        day = _day(state, time)
+        behind, time = net.servers[q]["behind"], net.servers[q]["time"]
+        day = _day(net, time)
         if day == today:
-            _push(servers, heap, state, q, time)
+            _push(net, q, time)
         else:
-            _enter(servers, days, q, day)
+            _enter(net, q, day)
         q = np.int64(behind)
 
 
 @inlined
-def _push(servers, heap, state, q, time):
-    _rise(servers, heap, q, state[0]["in_heap"], time)
-    state[0]["in_heap"] += 1
+def _push(net, q, time):
+    _rise(net, q, net.state[0]["in_heap"], time)
+    net.state[0]["in_heap"] += 1
 
 
 @inlined
-def _rise(servers, heap, q, i, time):
+def _rise(net, q, i, time):
     """Put server q, which finishes at `time`, into the free place i of the heap, or above."""
-    while i > 0 and time < servers[heap[(i - 1) // 2]]["time"]:
-        heap[i] = heap[(i - 1) // 2]
+    while i > 0 and time < net.servers[net.heap[(i - 1) // 2]]["time"]:
+        net.heap[i] = net.heap[(i - 1) // 2]
         i = (i - 1) // 2
-    heap[i] = q
+    net.heap[i] = q

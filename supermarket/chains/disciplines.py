@@ -14,7 +14,7 @@ A discipline is two functions: one for a job that comes to server q, where k oth
 the job that server q has finished and that leaves k others there, when the calendar does not hold
 q any more. Each returns the sojourn time of the job if it is known then, else -1.
 
-The functions share the arrays of `supermarket.chains.departures`. The ``length`` of a server is the
+The functions share a `supermarket.chains.departures.Net`. The ``length`` of a server is the
 number of its jobs, kept by the caller, and under FIFO it will have served them all by its ``end``.
 Besides, there are
 
@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from supermarket.chains.borrowed import inlined
-from supermarket.chains.departures import cancel, schedule
+from supermarket.chains.departures import Net, cancel, schedule
 from supermarket.compiled import kernel
 
 JOB = np.dtype([("mark", "f8"), ("came", "f8"), ("behind", "i4")], align=True)
@@ -45,91 +45,91 @@ def unused_jobs(low: int, high: int) -> NDArray:
 
 
 @kernel(nogil=True)
-def load(servers, jobs, days, heap, state, residuals, services) -> None:
+def load(net: Net, residuals: NDArray[np.float64], services: NDArray[np.float64]) -> None:
     """Begin at time 0 with given lengths under FIFO: the jobs in service have residual times.
 
     The service times of the jobs behind them are taken from `services`.
     """
     used = 0
-    for q in range(len(servers)):
-        if servers[q]["length"] > 0:
+    for q in range(len(net.servers)):
+        if net.servers[q]["length"] > 0:
             time = residuals[q]
-            schedule(servers, days, heap, state, q, time)
-            for _ in range(servers[q]["length"] - 1):
+            schedule(net, q, time)
+            for _ in range(net.servers[q]["length"] - 1):
                 time += services[used]
                 used += 1
-                _append(servers, jobs, state, q, time)
-            servers[q]["end"] = time
+                _append(net, q, time)
+            net.servers[q]["end"] = time
 
 
 @inlined
-def join_fifo(servers, jobs, days, heap, state, q, k, service, now) -> float:
+def join_fifo(net: Net, q: int, k: int, service: float, now: float) -> float:
     """Come last; when the job will leave is known at once."""
     if k == 0:
-        servers[q]["end"] = now + service
-        schedule(servers, days, heap, state, q, now + service)
+        net.servers[q]["end"] = now + service
+        schedule(net, q, now + service)
         return service
-    end = servers[q]["end"]
-    servers[q]["end"] = end + service
-    _append(servers, jobs, state, q, end + service)
+    end = net.servers[q]["end"]
+    net.servers[q]["end"] = end + service
+    _append(net, q, end + service)
     return end - now + service
 
 
 @inlined
-def leave_fifo(servers, jobs, days, heap, state, q, k, now) -> float:
+def leave_fifo(net: Net, q: int, k: int, now: float) -> float:
     """Begin to serve the job that has waited longest."""
     if k > 0:
-        job = _take(servers, jobs, state, q)
-        schedule(servers, days, heap, state, q, jobs[job]["mark"])
+        job = _take(net, q)
+        schedule(net, q, net.jobs[job]["mark"])
     return -1.0
 
 
 @inlined
-def join_sharing(servers, jobs, days, heap, state, q, k, service, now) -> float:
+def join_sharing(net: Net, q: int, k: int, service: float, now: float) -> float:
     """Take a share of the server from all that are there."""
     time, before, mark = now + service, -1, service
     if k > 0:
-        cancel(servers, days, heap, state, q)
-        job = servers[q]["first"]
-        clock = jobs[job]["mark"] - (servers[q]["time"] - now) / k
+        cancel(net, q)
+        job = net.servers[q]["first"]
+        clock = net.jobs[job]["mark"] - (net.servers[q]["time"] - now) / k
         mark += clock
-        soonest = min(mark, jobs[job]["mark"])
+        soonest = min(mark, net.jobs[job]["mark"])
         time = now + max(soonest - clock, 0.0) * (k + 1)  # it may round to below 0
-        while job >= 0 and jobs[job]["mark"] <= mark:
-            before, job = job, jobs[job]["behind"]
-    _insert(servers, jobs, state, q, before, mark, now)
-    schedule(servers, days, heap, state, q, time)
+        while job >= 0 and net.jobs[job]["mark"] <= mark:
+            before, job = job, net.jobs[job]["behind"]
+    _insert(net, q, before, mark, now)
+    schedule(net, q, time)
     return -1.0
 
 
 @inlined
-def leave_sharing(servers, jobs, days, heap, state, q, k, now) -> float:
+def leave_sharing(net: Net, q: int, k: int, now: float) -> float:
     """Leave larger shares to those that stay."""
-    job = _take(servers, jobs, state, q)
+    job = _take(net, q)
     if k > 0:
-        left = jobs[servers[q]["first"]]["mark"] - jobs[job]["mark"]
-        schedule(servers, days, heap, state, q, now + left * k)
-    return now - jobs[job]["came"]
+        left = net.jobs[net.servers[q]["first"]]["mark"] - net.jobs[job]["mark"]
+        schedule(net, q, now + left * k)
+    return now - net.jobs[job]["came"]
 
 
 @inlined
-def join_lifo(servers, jobs, days, heap, state, q, k, service, now) -> float:
+def join_lifo(net: Net, q: int, k: int, service: float, now: float) -> float:
     """Be served at once; the job that this interrupts keeps what is left of its work."""
     if k > 0:
-        cancel(servers, days, heap, state, q)
-        jobs[servers[q]["first"]]["mark"] = servers[q]["time"] - now
-    _insert(servers, jobs, state, q, -1, service, now)
-    schedule(servers, days, heap, state, q, now + service)
+        cancel(net, q)
+        net.jobs[net.servers[q]["first"]]["mark"] = net.servers[q]["time"] - now
+    _insert(net, q, -1, service, now)
+    schedule(net, q, now + service)
     return -1.0
 
 
 @inlined
-def leave_lifo(servers, jobs, days, heap, state, q, k, now) -> float:
+def leave_lifo(net: Net, q: int, k: int, now: float) -> float:
     """Let the job that was interrupted last go on."""
-    job = _take(servers, jobs, state, q)
+    job = _take(net, q)
     if k > 0:
-        schedule(servers, days, heap, state, q, now + jobs[servers[q]["first"]]["mark"])
-    return now - jobs[job]["came"]
+        schedule(net, q, now + net.jobs[net.servers[q]["first"]]["mark"])
+    return now - net.jobs[job]["came"]
 
 
 DISCIPLINES = {
@@ -140,39 +140,39 @@ DISCIPLINES = {
 
 
 @inlined
-def _append(servers, jobs, state, q, mark):
+def _append(net, q, mark):
     """Put a job at the end of the list of server q."""
-    job = state[0]["spare"]
-    state[0]["spare"] = jobs[job]["behind"]
-    jobs[job]["behind"] = -1
-    jobs[job]["mark"] = mark
-    if servers[q]["first"] < 0:
-        servers[q]["first"] = job
+    job = net.state[0]["spare"]
+    net.state[0]["spare"] = net.jobs[job]["behind"]
+    net.jobs[job]["behind"] = -1
+    net.jobs[job]["mark"] = mark
+    if net.servers[q]["first"] < 0:
+        net.servers[q]["first"] = job
     else:
-        jobs[servers[q]["last"]]["behind"] = job
-    servers[q]["last"] = job
+        net.jobs[net.servers[q]["last"]]["behind"] = job
+    net.servers[q]["last"] = job
 
 
 @inlined
-def _insert(servers, jobs, state, q, before, mark, came):
+def _insert(net, q, before, mark, came):
     """Put a job into the list of server q, behind the job `before`, or first if that is -1."""
-    job = state[0]["spare"]
-    state[0]["spare"] = jobs[job]["behind"]
-    jobs[job]["mark"] = mark
-    jobs[job]["came"] = came
+    job = net.state[0]["spare"]
+    net.state[0]["spare"] = net.jobs[job]["behind"]
+    net.jobs[job]["mark"] = mark
+    net.jobs[job]["came"] = came
     if before < 0:
-        jobs[job]["behind"] = servers[q]["first"]
-        servers[q]["first"] = job
+        net.jobs[job]["behind"] = net.servers[q]["first"]
+        net.servers[q]["first"] = job
     else:
-        jobs[job]["behind"] = jobs[before]["behind"]
-        jobs[before]["behind"] = job
+        net.jobs[job]["behind"] = net.jobs[before]["behind"]
+        net.jobs[before]["behind"] = job
 
 
 @inlined
-def _take(servers, jobs, state, q):
+def _take(net, q):
     """Take the first job out of the list of server q and return its place, which is free now."""
-    job = servers[q]["first"]
-    servers[q]["first"] = jobs[job]["behind"]
-    jobs[job]["behind"] = state[0]["spare"]
-    state[0]["spare"] = job
+    job = net.servers[q]["first"]
+    net.servers[q]["first"] = net.jobs[job]["behind"]
+    net.jobs[job]["behind"] = net.state[0]["spare"]
+    net.state[0]["spare"] = job
     return job

@@ -8,6 +8,7 @@ cache, and memory is some 40 bytes a server and 24 a job that waits.
 
 import math
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -15,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import supermarket
 from supermarket.chains.borrowed import borrowed, inlined, touch
-from supermarket.chains.departures import STATE, first_by, idle_servers, remove
+from supermarket.chains.departures import STATE, Net, first_by, idle_servers, remove
 from supermarket.chains.disciplines import DISCIPLINES, load, unused_jobs
 from supermarket.chains.measure import Plan, Simulation, plan
 from supermarket.compiled import kernel
@@ -305,10 +306,8 @@ LEVEL = np.dtype(
 INTEGRALS = ["area", "squares", "present"]
 
 
-class Network:
-    """The network between two events, and its tallies.
-
-    Its arrays are those of `departures`, `disciplines`, and
+class Tallies(NamedTuple):
+    """What is counted of the events.
 
     Attributes
     ----------
@@ -317,6 +316,39 @@ class Network:
     sojourns : ndarray of int64, shape (512,)
         Number of jobs by sojourn time.
     sojourn_sum : ndarray of float64, shape (1,)
+    per_mean : float
+        One over the mean service time.
+    """
+
+    levels: NDArray
+    sojourns: NDArray[np.int64]
+    sojourn_sum: NDArray[np.float64]
+    per_mean: float
+
+
+class Choices(NamedTuple):
+    """Where arrivals look: `ahead` by choice and arrival, or, if it is empty, by `uniforms`.
+
+    If they are distinct, these shuffle `order`, which else is empty.
+    """
+
+    d: int
+    ahead: NDArray[np.int32]
+    uniforms: NDArray[np.float64]
+    order: NDArray[np.int64]
+
+
+class Arrivals(NamedTuple):
+    """The times between a block of arrivals, and the service times that they bring."""
+
+    gaps: NDArray[np.float64]
+    services: NDArray[np.float64]
+
+
+class Network:
+    """The network between two events, and its tallies.
+
+    Its arrays are those of a `Net`, of `Tallies`, `Choices` and `Arrivals`.
     """
 
     def __init__(
@@ -355,7 +387,7 @@ class Network:
             waiting = int(np.maximum(self.length - 1, 0).sum(dtype=np.int64))
             self.jobs = unused_jobs(0, waiting + ROOM)
             services = service.sample(self.rng, waiting)
-            load(*self._queues(), residuals, services)
+            load(self._net(), residuals, services)
             counts = np.append(counts, n - np.cumsum(np.bincount(self.length)))
         self.levels = np.zeros(len(counts) + MORE_LEVELS, dtype=LEVEL)
         self.levels["count"][: len(counts)] = counts
@@ -380,11 +412,12 @@ class Network:
             if self.state["spare"] < 0:
                 self.state["spare"] = room = len(self.jobs)
                 self.jobs = np.append(self.jobs, unused_jobs(room, 2 * room))
+            tallies = Tallies(self.levels, self.sojourns, self.sojourn_sum, 1 / self.service.mean)
+            choices = Choices(self.d, self.choices, self.uniforms, self.order)
+            arrivals = Arrivals(self.gaps, self.services)
             more, self.used, self.spent, self.came, events = self.advance(
-                *self._queues(), self.levels, self.sojourns, self.sojourn_sum, self.d,
-                self.choices, self.uniforms, self.order, self.gaps, self.services, self.used,
-                self.spent, self.came, until, 1 / self.service.mean,
-            )  # fmt: skip
+                self._net(), tallies, choices, arrivals, self.used, self.spent, self.came, until
+            )
             self.events += events
 
     def _draw_arrivals(self) -> None:
@@ -423,8 +456,8 @@ class Network:
         self.sojourn_sum[0] = 0
         return seen
 
-    def _queues(self) -> tuple[NDArray, ...]:
-        return self.servers, self.jobs, self.days, self.heap, self.state
+    def _net(self) -> Net:
+        return Net(self.servers, self.jobs, self.days, self.heap, self.state)
 
     def _add_levels(self) -> None:
         """Double the number of levels there is room for."""
@@ -509,53 +542,41 @@ def _grid() -> NDArray[np.float64]:
 def _advancing(join, leave):
     """Return the kernel of one discipline."""
 
-    @kernel(nogil=True, no_cfunc_wrapper=True)
-    def advance(
-        servers, jobs, days, heap, state, levels, sojourns, sojourn_sum, d, choices, uniforms,
-        order, gaps, services, used, spent, came, until, a_mean,
-    ):  # fmt: skip
+    @kernel(nogil=True)
+    def advance(net, tallies, choices, arrivals, used, spent, came, until):
         """Make the events up to `until`, or up to an arrival after which something has run out.
 
         Return whether there may be more to do, the numbers of arrivals and of uniforms used, the
         time of the last arrival, and the number of events.
         """
-        servers, jobs, days, heap = (
-            borrowed(servers),
-            borrowed(jobs),
-            borrowed(days),
-            borrowed(heap),
-        )
-        state, levels, sojourns = borrowed(state), borrowed(levels), borrowed(sojourns)
-        sojourn_sum, choices, uniforms = (
-            borrowed(sojourn_sum),
-            borrowed(choices),
-            borrowed(uniforms),
-        )
-        order, gaps, services = borrowed(order), borrowed(gaps), borrowed(services)
+        net, choices = borrowed(net), borrowed(choices)
+        levels, sojourns, sojourn_sum, per_mean = borrowed(tallies)
+        gaps, services = borrowed(arrivals)
+        servers, ahead = net.servers, choices.ahead
         events = 0
         arrival = came + gaps[used]
         while True:
-            q = first_by(servers, jobs, days, heap, state, arrival if arrival < until else until)
+            q = first_by(net, arrival if arrival < until else until)
             if q >= 0:
                 now, change = servers[q]["time"], -1
-                remove(servers, heap, state, 0)
+                remove(net, 0)
                 i = np.int64(servers[q]["length"])
                 servers[q]["length"] = i - 1
-                sojourn = leave(servers, jobs, days, heap, state, q, i - 1, now)
+                sojourn = leave(net, q, i - 1, now)
             elif arrival <= until:
                 now = came = arrival
-                if len(choices) > 0:
-                    q = np.int64(choices[0, used])
-                    for j in range(1, d):
-                        if servers[choices[j, used]]["length"] < servers[q]["length"]:
-                            q = np.int64(choices[j, used])
-                    for j in range(d):
-                        touch(servers, choices[j, used + SOON])
+                if len(ahead) > 0:
+                    q = np.int64(ahead[0, used])
+                    for j in range(1, choices.d):
+                        if servers[ahead[j, used]]["length"] < servers[q]["length"]:
+                            q = np.int64(ahead[j, used])
+                    for j in range(choices.d):
+                        touch(servers, ahead[j, used + SOON])
                 else:
-                    q, spent = _shortest(servers, d, uniforms, spent, order)
+                    q, spent = _shortest(servers, choices, spent)
                 i, change = np.int64(servers[q]["length"]) + 1, 1
                 servers[q]["length"] = i
-                sojourn = join(servers, jobs, days, heap, state, q, i - 1, services[used], now)
+                sojourn = join(net, q, i - 1, services[used], now)
                 used += 1
             else:
                 return False, used, spent, came, events
@@ -563,12 +584,12 @@ def _advancing(join, leave):
             events += 1
             if sojourn >= 0:
                 sojourn_sum[0] += sojourn
-                sojourns[_step(sojourn * a_mean)] += 1
+                sojourns[_step(sojourn * per_mean)] += 1
             if (
                 used == len(gaps)
-                or state[0]["spare"] < 0
+                or net.state[0]["spare"] < 0
                 or levels[-2]["count"] > 0
-                or (len(choices) == 0 and len(uniforms) - spent < d)
+                or (len(ahead) == 0 and len(choices.uniforms) - spent < choices.d)
             ):
                 return True, used, spent, came, events
             arrival = came + gaps[used]
@@ -577,14 +598,14 @@ def _advancing(join, leave):
 
 
 @inlined
-def _shortest(servers, d, uniforms, spent, order):
+def _shortest(servers, choices, spent):
     """Return the first shortest of a list of d random servers; an empty one ends the search.
 
     Return also how many of the uniforms are spent.
     """
-    n = len(servers)
+    n, order, uniforms = len(servers), choices.order, choices.uniforms
     joined = -1
-    for j in range(d):
+    for j in range(choices.d):
         if len(order) > 0:  # distinct: the j-th step of a Fisher-Yates shuffle
             other = j + int(uniforms[spent] * (n - j))
             q = order[other]
