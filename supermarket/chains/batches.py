@@ -21,82 +21,125 @@ ESA 2020.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.random import Generator
 from numpy.typing import NDArray
 
 from supermarket.chains.draws import binomial
+from supermarket.chains.event_loop import Rule, Tally, rule_of
 from supermarket.compiled import kernel
 from supermarket.sampling import all_among, log_all_among, with_or_not
 
-# How wide the bands are, for speed alone: room for a batch's mean number of rises, or falls,
-# of the count, SPREAD standard deviations more, and MARGIN. A batch has about OPEN open events.
-OPEN, SPREAD, MARGIN = 1.5, 6.0, 8
+
+class Width(NamedTuple):
+    """How wide the bands are, for speed alone.
+
+    Room for a batch's mean number of rises, or falls, of the count, `spread` standard deviations
+    more, and `margin`. A batch has about `wanted` open events.
+    """
+
+    wanted: float
+    spread: float
+    margin: int
+
+
+class Bands(NamedTuple):
+    """The values from `low` to `high` that each count may take; all rises of `rare` are open."""
+
+    low: NDArray[np.int64]
+    high: NDArray[np.int64]
+    rare: NDArray[np.bool_]
+
+
+class Cut(NamedTuple):
+    """The unit intervals of an event, cut into certain and open spans: see `_split`.
+
+    `rises`, `falls` are the chances that a certain event moves a count, `left` sums of them; open
+    spans reach from boundary `first` to boundary `last` and have a chance of `weight`.
+    """
+
+    rises: NDArray[np.float64]
+    falls: NDArray[np.float64]
+    left: NDArray[np.float64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    weight: NDArray[np.float64]
+
+
+class Kinds(NamedTuple):
+    """How many certain events make each count rise, and fall."""
+
+    up: NDArray[np.int64]
+    down: NDArray[np.int64]
+
+
+class Room(NamedTuple):
+    """What a batch works with."""
+
+    bands: Bands
+    cut: Cut
+    kinds: Kinds
+
+
+USUAL = Width(1.5, 6.0, 8)
+
+
+def room_for(levels: int) -> Room:
+    """Return room for batches with so many levels."""
+    size = levels + 1
+    rare = np.zeros(size, dtype=np.bool_)
+    low, high, up, down = np.zeros((4, size), dtype=np.int64)
+    first, last = np.zeros((2, 2 * size), dtype=np.int64)
+    cut = Cut(*np.zeros((2, size)), np.zeros(2 * size), first, last, np.zeros(2 * size))
+    return Room(Bands(low, high, rare), cut, Kinds(up, down))
 
 
 def advance(
-    rng, s, d, lam, replacement, events, moved, at_top, wanted=OPEN, spread=SPREAD, margin=MARGIN
+    rng: Generator,
+    s: NDArray[np.int64],
+    rule: Rule,
+    events: int,
+    tally: Tally,
+    width: Width = USUAL,
 ) -> int:
     """Make up to `events` steps in place and return how many: fewer if the room is used up.
 
     See `measure.Chain.advance`; `moved` gets the mean over the orders of the certain events.
     """
-    size = 2 * (len(s) + 1)
-    whole = tuple(np.zeros((6, size), dtype=np.int64))
-    parts, rare = tuple(np.zeros((4, size))), np.zeros(size, dtype=np.bool_)
-    rule = d, lam / (1.0 + lam), with_or_not(replacement)
-    width = float(wanted), float(spread), margin
-    return _advance(rng, s, *rule, events, moved, at_top, *width, whole, parts, rare)
+    return _advance(rng, s, rule, events, tally, width, room_for(len(s)))
 
 
 @kernel(nogil=True)
-def _advance(
-    rng,
-    s,
-    d,
-    arrival,
-    replacement,
-    events,
-    moved,
-    at_top,
-    wanted,
-    spread,
-    margin,
-    whole,
-    parts,
-    rare,
-):
-    low, high, up, down, first, last = whole
-    rises, falls, left, weight = parts
-    n = s[0]
+def _advance(rng, s, rule, events, tally, width, room):
+    moved, at_top = tally
+    bands, cut, kinds = room
+    low, high, up, down = bands.low, bands.high, kinds.up, kinds.down
     top = len(s) - 1
     while s[top] == 0:
         top -= 1
     done, since = 0, 0
     while done < events and top < len(s) - 2:
-        batch = _bands(s, n, top, d, arrival, replacement, low, high, rare, wanted, spread, margin)
-        arrivals, spans = _split(
-            low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight
-        )
-        certain, open_ = _add_up(top, rises, falls, left), _sum(weight, spans)
+        batch = _bands(s, top, rule, bands, width)
+        arrivals, spans = _split(bands, bands.rare, top, rule, cut)
+        certain, open_ = _add_up(top, cut), _sum(cut.weight, spans)
         stop = min(events, done + batch)
         inside = True
         while done < stop and inside:
             count, hit = _until_open(rng, stop - done, certain, open_)
-            _draw_kinds(rng, count, top, rises, falls, left, up, down)
-            if _any_order(s, top, up, down, low, high):
+            _draw_kinds(rng, count, top, cut, kinds)
+            if _any_order(s, top, kinds, bands):
                 middle = done + (count + 1) / 2.0
                 for i in range(1, top + 1):
                     s[i] += up[i] - down[i]
                     moved[i] += (up[i] - down[i]) * middle
                 done += count
             else:
-                done, inside = _in_order(rng, s, top, done, count, up, down, low, high, moved)
+                done, inside = _in_order(rng, s, top, done, count, kinds, bands, moved)
             if hit and inside:
                 done += 1
-                i, change = _open_event(
-                    rng, s, d, replacement, low, high, arrivals, first, last, weight, spans
-                )
+                i, change = _open_event(rng, s, rule, bands, cut, arrivals, spans)
                 if i > 0:
                     s[i] += change
                     moved[i] += change * done
@@ -129,15 +172,13 @@ def bands(
         How many events they are meant for.
     """
     s = np.append(np.asarray(counts, dtype=np.int64), 0)
-    low, high = np.zeros(len(s) + 1, dtype=np.int64), np.zeros(len(s) + 1, dtype=np.int64)
-    rare = np.zeros(len(s) + 1, dtype=np.bool_)
-    rule = (d, lam / (1.0 + lam), with_or_not(replacement))
-    events = _bands(s, s[0], len(s) - 2, *rule, low, high, rare, OPEN, SPREAD, MARGIN)
-    return low[: len(s) - 1], high[: len(s) - 1], events
+    found = room_for(len(s)).bands
+    events = _bands(s, len(s) - 2, rule_of(s, d, lam, with_or_not(replacement)), found, USUAL)
+    return found.low[: len(s) - 1], found.high[: len(s) - 1], events
 
 
 @kernel(nogil=True)
-def _bands(s, n, top, d, arrival, replacement, low, high, rare, wanted, spread, margin):
+def _bands(s, top, rule, bands, width):
     """Choose the bands, and return the number of events they are meant for.
 
     A count that rises with probability r an event and sits at a boundary of slope c in the unit
@@ -145,6 +186,9 @@ def _bands(s, n, top, d, arrival, replacement, low, high, rare, wanted, spread, 
     The best m is the one in which about one event is open. A count that would hardly move in a
     batch is `rare`: all events that change it are open, which is cheaper than a band.
     """
+    n, d, arrival, replacement = rule
+    low, high, rare = bands
+    wanted, spread, margin = width
     low[0] = high[0] = n
     low[top + 1] = high[top + 1] = 0
     rare[0], rare[top + 1] = False, True
@@ -170,19 +214,17 @@ def _bands(s, n, top, d, arrival, replacement, low, high, rare, wanted, spread, 
 
 
 @kernel(nogil=True)
-def _split(
-    low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight,
-    rare_falls=None,
-):  # fmt: skip
+def _split(bands, rare_falls, top, rule, cut):
     """Cut both unit intervals into certain and open spans.
 
     An open span reaches from boundary `first` to boundary `last` > `first` or equal, bands
     included; boundary i is where counts i and i + 1 meet, 0 the upper end, top + 1 the lower one.
-    `rare` tells which rises are open throughout, and which falls too if these are not given.
     Returns the number of spans among arrivals, and of all spans; their weights, and those of the
     certain events, are probabilities of one event.
     """
-    rare_falls = rare if rare_falls is None else rare_falls
+    n, d, arrival, replacement = rule
+    low, high, rare_rises = bands
+    rises, falls, _, first, last, weight = cut
     spans, arrivals = 0, 0
     for departures in range(2):
         i = 0
@@ -190,7 +232,7 @@ def _split(
             # Boundaries i..j hang together: no certain event has room between two neighbours.
             j = i
             while j <= top and (
-                high[j + 1] >= low[j] or (rare_falls[j] if departures else rare[j + 1])
+                high[j + 1] >= low[j] or (rare_falls[j] if departures else rare_rises[j + 1])
             ):
                 j += 1
             for inner in range(i, min(j, top + 1)):
@@ -225,8 +267,9 @@ def _gap(below, above, n, d, replacement):
 
 
 @kernel(nogil=True)
-def _add_up(top, rises, falls, left):
+def _add_up(top, cut):
     """Return the chance of a certain event; write into `left` that of each kind and those below."""
+    rises, falls, left = cut.rises, cut.falls, cut.left
     certain = falls[0]
     for i in range(1, top + 1):  # sums of positive terms: the smallest keeps its precision
         certain += falls[i]
@@ -257,8 +300,10 @@ def _until_open(rng, room, certain, open_):
 
 
 @kernel(nogil=True)
-def _draw_kinds(rng, count, top, rises, falls, left, up, down):
+def _draw_kinds(rng, count, top, cut, kinds):
     """Draw how many of `count` certain events make each count rise or fall: a multinomial."""
+    rises, falls, left = cut.rises, cut.falls, cut.left
+    up, down = kinds
     for i in range(top, 0, -1):
         up[i] = down[i] = 0
         if rises[i] > 0.0 and count > 0:
@@ -271,8 +316,9 @@ def _draw_kinds(rng, count, top, rises, falls, left, up, down):
 
 
 @kernel(nogil=True)
-def _any_order(s, top, up, down, low, high):
+def _any_order(s, top, kinds, bands):
     """Tell whether no order of these certain events leads a count out of its band on the way."""
+    low, high, up, down = bands.low, bands.high, kinds.up, kinds.down
     inside = True
     for i in range(1, top + 1):
         inside = inside and s[i] + up[i] <= high[i] and s[i] - down[i] >= low[i]
@@ -280,11 +326,12 @@ def _any_order(s, top, up, down, low, high):
 
 
 @kernel(nogil=True)
-def _in_order(rng, s, top, done, count, up, down, low, high, moved):
+def _in_order(rng, s, top, done, count, kinds, bands, moved):
     """Apply certain events in a random order up to the first that leaves a band.
 
     Returns the number of steps done, and whether all counts are still inside their bands.
     """
+    low, high, up, down = bands.low, bands.high, kinds.up, kinds.down
     while count > 0:
         pick = rng.random() * count
         count -= 1
@@ -311,37 +358,37 @@ def _in_order(rng, s, top, done, count, up, down, low, high, moved):
 
 
 @kernel(nogil=True)
-def _open_event(
-    rng, s, d, replacement, low, high, arrivals, first, last, weight, spans
-):  # fmt: skip
+def _open_event(rng, s, rule, bands, cut, arrivals, spans):
     """Draw one open event; return the count it moves, 0 for none, and its sign."""
-    place = _open_place(rng, d, replacement, low, high, arrivals, first, last, weight, spans)
-    i = _length_there(s, d, replacement, *place)
+    place = _open_place(rng, rule, bands, cut, arrivals, spans)
+    i = _length_there(s, rule, place)
     return (i + 1, 1) if place[0] else (i, -1)
 
 
 @kernel(nogil=True)
-def _open_place(rng, d, replacement, low, high, arrivals, first, last, weight, spans):
+def _open_place(rng, rule, bands, cut, arrivals, spans):
     """Draw where an open event falls: (arrival, above, share, rank), see `_length_there`."""
+    weight = cut.weight
     pick = rng.random() * _sum(weight, spans)
     span = 0
     while span < spans - 1 and pick >= weight[span]:
         pick -= weight[span]
         span += 1
-    below, above = low[last[span]], high[first[span]]
+    below, above = bands.low[cut.last[span]], bands.high[cut.first[span]]
     if span < arrivals:  # the share of beta(above) that is taken away, up to what the span takes
-        share = rng.random() * -math.expm1(log_all_among(below, above, d, replacement))
-        return True, above, share, below
+        beyond = log_all_among(below, above, rule.d, rule.replacement)
+        return True, above, rng.random() * -math.expm1(beyond), below
     return False, above, 0.0, below + int(rng.random() * (above - below))
 
 
 @kernel(nogil=True)
-def _length_there(s, d, replacement, arrival, above, share, rank):
+def _length_there(s, rule, place):
     """Return the length of the queue on which an event falls.
 
     A departure: the one at `rank`, the longest at 0. An arrival: its uniform is
     beta(above) (1 - share), and count i is below it if beta(s[i]) is.
     """
+    arrival, above, share, rank = place
     i = 0
     while s[i + 1] > 0:
         if not arrival:
@@ -349,7 +396,8 @@ def _length_there(s, d, replacement, arrival, above, share, rank):
         elif s[i + 1] >= above:
             beyond = False
         else:
-            beyond = share <= -math.expm1(log_all_among(s[i + 1], above, d, replacement))
+            less = log_all_among(s[i + 1], above, rule.d, rule.replacement)
+            beyond = share <= -math.expm1(less)
         if beyond:
             break
         i += 1

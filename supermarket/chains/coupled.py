@@ -24,6 +24,7 @@ arrivals. Copies that agree in it and in d can make many events at a time by ran
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
@@ -31,11 +32,13 @@ from numpy.typing import ArrayLike, NDArray
 
 import supermarket
 from supermarket.chains import coupled_batches
+from supermarket.chains.event_loop import rule_of
 from supermarket.chains.measure import Plan, Simulation, plan
 from supermarket.chains.occupancy import start_counts
 from supermarket.chains.queues import checked_lengths
 from supermarket.chains.replicas import simulate_replicas
 from supermarket.compiled import kernel
+from supermarket.sampling import WITH
 from supermarket.statistics import Interval, mean_interval
 from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, choice, integer
 
@@ -381,6 +384,26 @@ def _rates(lam: object) -> tuple[float, float]:
     return arrival_rate(first), arrival_rate(second)
 
 
+class PairRule(NamedTuple):
+    """The choices of either copy, and the shares of steps that bring it an arrival."""
+
+    d_x: int
+    d_y: int
+    share_x: float
+    share_y: float
+    stops: bool  # when the copies meet: only if they stay together then
+
+
+def pair_rule(ds: tuple[int, int], lams: tuple[float, float]) -> PairRule:
+    """Return the law of a pair with these numbers of choices and arrival rates."""
+    return PairRule(*ds, *_shares(lams), ds[0] == ds[1] and lams[0] == lams[1])
+
+
+def _shares(lams: tuple[float, float]) -> tuple[float, float]:
+    """Return for each copy the chance that a step brings it an arrival."""
+    return lams[0] / (1 + max(lams)), lams[1] / (1 + max(lams))
+
+
 class _Queues:
     """The lengths of both copies."""
 
@@ -393,13 +416,13 @@ class _Queues:
         rng: Generator,
     ) -> None:
         self.copies = x.copy(), y.copy()
-        self.rule = (d, *_shares(lams), lams[0] == lams[1])
+        self.rule = pair_rule((d, d), lams)
         self.rng = rng
         self.apart = self.distances()[0]
         self.steps_per_call = max(2**24 // (d + 2), 1)
 
     def advance(self, steps: int) -> int:
-        done, self.apart = _by_queue(self.rng, *self.copies, *self.rule, steps, self.apart)
+        done, self.apart = _by_queue(self.rng, *self.copies, self.rule, steps, self.apart)
         return done
 
     def distances(self) -> tuple[int, int]:
@@ -422,7 +445,7 @@ class _Ranks:
     ) -> None:
         self.copies = _side_by_side(s, t)
         self.d, self.lam = ds[0], lams[0]
-        self.rule = (*ds, *_shares(lams), ds[0] == ds[1] and lams[0] == lams[1])
+        self.rule = pair_rule(ds, lams)
         self.rng = rng
         self.apart = self.distances()[0]
 
@@ -433,7 +456,7 @@ class _Ranks:
         return done
 
     def _step(self, steps: int) -> tuple[int, int]:
-        return _by_rank(self.rng, *self.copies, *self.rule, steps, self.apart)
+        return _by_rank(self.rng, *self.copies, self.rule, steps, self.apart)
 
     def distances(self) -> tuple[int, int]:
         return _apart(*self.copies)
@@ -447,7 +470,8 @@ class _ManyRanks(_Ranks):
         return int(3e4 * math.sqrt(self.copies[0][0]))
 
     def _step(self, steps: int) -> tuple[int, int]:
-        return coupled_batches.advance(self.rng, *self.copies, self.d, self.lam, steps)
+        rule = rule_of(self.copies[0], self.d, self.lam, WITH)
+        return coupled_batches.advance(self.rng, *self.copies, rule, steps)
 
 
 def _apart(s: NDArray[np.int64], t: NDArray[np.int64]) -> tuple[int, int]:
@@ -472,11 +496,6 @@ def _side_by_side(
         taken = counts[counts > 0]
         row[: len(taken)] = taken
     return roomy[0], roomy[1]
-
-
-def _shares(lams: tuple[float, float]) -> tuple[float, float]:
-    """Return for each copy the chance that a step brings it an arrival."""
-    return lams[0] / (1 + max(lams)), lams[1] / (1 + max(lams))
 
 
 def _run(
@@ -512,12 +531,13 @@ def _run(
 
 
 @kernel(nogil=True)
-def _by_queue(rng, x, y, d, share_x, share_y, stops, steps, apart):
+def _by_queue(rng, x, y, rule, steps, apart):
     """Make up to `steps` steps in place; return how many, and the l1 distance.
 
     Fewer if the copies meet and are to stop there.
     """
     n = len(x)
+    d, _, share_x, share_y, stops = rule
     arrival = max(share_x, share_y)
     for step in range(1, steps + 1):
         uniform = rng.random()
@@ -548,12 +568,13 @@ def _by_queue(rng, x, y, d, share_x, share_y, stops, steps, apart):
 
 
 @kernel(nogil=True)
-def _by_rank(rng, s, t, d_s, d_t, share_s, share_t, stops, steps, apart):
+def _by_rank(rng, s, t, rule, steps, apart):
     """Make up to `steps` steps in place; return how many, and the l1 distance.
 
     Fewer if the copies meet and are to stop there, or if one uses up its room.
     """
     n = s[0]
+    d_s, d_t, share_s, share_t, stops = rule
     top_s, top_t = np.count_nonzero(s) - 1, np.count_nonzero(t) - 1
     both, arrival = min(share_s, share_t), max(share_s, share_t)
     for step in range(1, steps + 1):

@@ -11,12 +11,17 @@ between bands of theirs that are apart, so they do not meet before a count leave
 treats them alike leaves the distance as it is.
 """
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.random import Generator
+from numpy.typing import NDArray
 
 from supermarket.chains.batches import (
-    MARGIN,
-    OPEN,
-    SPREAD,
+    USUAL,
+    Bands,
+    Kinds,
+    Width,
     _add_up,
     _any_order,
     _bands,
@@ -26,85 +31,78 @@ from supermarket.chains.batches import (
     _split,
     _sum,
     _until_open,
+    room_for,
 )
+from supermarket.chains.event_loop import Rule
 from supermarket.compiled import kernel
-from supermarket.sampling import WITH
 
 
-def advance(rng, s, t, d, lam, steps, wanted=OPEN, spread=SPREAD, margin=MARGIN) -> tuple[int, int]:
+class Copy(NamedTuple):
+    """One of the two copies of the chain.
+
+    Its counts, their bands, what certain events make of them, and the lengths of the queues between
+    the boundaries of both copies.
+    """
+
+    counts: NDArray[np.int64]
+    bands: Bands
+    kinds: Kinds
+    lengths: NDArray[np.int64]
+
+
+def copy_of(counts: NDArray[np.int64]) -> Copy:
+    """Return a copy of the chain that changes these counts in place."""
+    room = room_for(len(counts))
+    return Copy(counts, room.bands, room.kinds, np.zeros(2 * len(counts) + 1, dtype=np.int64))
+
+
+def advance(
+    rng: Generator,
+    s: NDArray[np.int64],
+    t: NDArray[np.int64],
+    rule: Rule,
+    steps: int,
+    width: Width = USUAL,
+) -> tuple[int, int]:
     """Make up to `steps` steps in place; return how many, and the l1 distance of the copies.
 
     Fewer if the copies meet, or if one uses up its room.
     """
-    levels, size = len(s) + 1, 2 * (2 * len(s) + 1)
-    of_each = [
-        (*np.zeros((4, levels), dtype=np.int64), np.zeros(size, dtype=np.int64)) for _ in (s, t)
-    ]
-    both = tuple(np.zeros((6, size), dtype=np.int64)), tuple(np.zeros((4, size)))
-    rare = *np.zeros((2, levels), dtype=np.bool_), *np.zeros((2, size), dtype=np.bool_)
-    width = float(wanted), float(spread), margin
-    return _advance(rng, s, t, d, lam / (1.0 + lam), steps, *width, *of_each, *both, rare)
+    room = room_for(2 * len(s))
+    rare_falls = np.zeros_like(room.bands.rare)
+    return _advance(rng, copy_of(s), copy_of(t), rule, steps, width, room, rare_falls)
 
 
 @kernel(nogil=True)
-def _advance(
-    rng, s, t, d, arrival, steps, wanted, spread, margin, of_s, of_t, whole, parts, rare
-):  # fmt: skip
-    low, high, up, down, lengths = of_s
-    low_t, high_t, up_t, down_t, lengths_t = of_t
-    # The same of both copies together.
-    lows, highs, ups, downs, first, last = whole
-    rises, falls, left, weight = parts
-    rare_s, rare_t, rare_rises, rare_falls = rare
-    n = s[0]
-    done, apart = 0, _distance(s, t)
+def _advance(rng, first, second, rule, steps, width, room, rare_falls):
+    bands, cut, kinds = room
+    room_left = len(first.counts) - 2
+    done, apart = 0, _distance(first.counts, second.counts)
     while done < steps and apart > 0:
-        top, top_t = _top(s), _top(t)
-        highest = max(top, top_t)
-        if highest == len(s) - 2:
+        if max(_top(first.counts), _top(second.counts)) == room_left:
             break
-        for_s = _bands(s, n, top, d, arrival, WITH, low, high, rare_s, wanted, spread, margin)
-        for_t = _bands(t, n, top_t, d, arrival, WITH, low_t, high_t, rare_t, wanted, spread, margin)
-        batch = min(steps - done, for_s)
-        _in_line(top, low, high)
-        _in_line(top_t, low_t, high_t)
-        bounds = _merge(
-            top, low, high, rare_s, lengths, top_t, low_t, high_t, rare_t, lengths_t, lows, highs,
-            rare_rises, rare_falls,
-        )  # fmt: skip
-        arrivals, spans = _split(
-            lows, highs, rare_rises, n, bounds, d, arrival, WITH, rises, falls, first, last,
-            weight, rare_falls,
-        )  # fmt: skip
-        certain, open_ = _add_up(bounds, rises, falls, left), _sum(weight, spans)
-        stop = done + min(batch, for_t)
+        batch = min(_begin(first, rule, width), _begin(second, rule, width))
+        bounds = _merge(first, second, bands, rare_falls)
+        arrivals, spans = _split(bands, rare_falls, bounds, rule, cut)
+        certain, open_ = _add_up(bounds, cut), _sum(cut.weight, spans)
+        stop = min(steps, done + batch)
         inside = True
         while done < stop and inside and apart > 0:
             count, hit = _until_open(rng, stop - done, certain, open_)
-            _draw_kinds(rng, count, bounds, rises, falls, left, ups, downs)
-            _of_one(bounds, ups, downs, lengths, up, down)
-            _of_one(bounds, ups, downs, lengths_t, up_t, down_t)
-            if _any_order(s, top, up, down, low, high) and _any_order(
-                t, top_t, up_t, down_t, low_t, high_t
-            ):
-                for i in range(1, highest + 1):
-                    s[i] += up[i] - down[i]
-                    t[i] += up_t[i] - down_t[i]
+            _draw_kinds(rng, count, bounds, cut, kinds)
+            if _prepare(first, bounds, kinds) & _prepare(second, bounds, kinds):
+                _add(first)
+                _add(second)
                 done += count
             else:
-                done, inside = _in_order(
-                    rng, s, t, bounds, done, count, ups, downs, lengths, lengths_t, low, high,
-                    low_t, high_t,
-                )  # fmt: skip
+                done, inside = _in_order(rng, first, second, bounds, done, count, kinds)
             if hit and inside:
                 done += 1
-                place = _open_place(rng, d, WITH, lows, highs, arrivals, first, last, weight, spans)
-                i, j = _length_there(s, d, WITH, *place), _length_there(t, d, WITH, *place)
-                inside = _apply(s, i, place[0], low, high)
-                inside = _apply(t, j, place[0], low_t, high_t) and inside
+                place = _open_place(rng, rule, bands, cut, arrivals, spans)
+                inside = _fall(first, rule, place) & _fall(second, rule, place)
             if hit or not inside:
-                apart = _distance(s, t)
-    return done, _distance(s, t)
+                apart = _distance(first.counts, second.counts)
+    return done, _distance(first.counts, second.counts)
 
 
 @kernel(nogil=True)
@@ -124,24 +122,64 @@ def _distance(s, t):
 
 
 @kernel(nogil=True)
-def _in_line(top, low, high):
-    """Narrow bands: a count is no more than those before it, and no less than those after it."""
+def _begin(one, rule, width):
+    """Choose the bands of a copy; return the number of events they are meant for.
+
+    Narrow bands: a count is no more than those before it, and no less than those after it.
+    """
+    top = _top(one.counts)
+    events = _bands(one.counts, top, rule, one.bands, width)
+    low, high = one.bands.low, one.bands.high
     for i in range(1, top + 1):
         high[i] = min(high[i], high[i - 1])
     for i in range(top - 1, 0, -1):
         low[i] = max(low[i], low[i + 1])
+    return events
 
 
 @kernel(nogil=True)
-def _merge(
-    top, low, high, rare, lengths, top_t, low_t, high_t, rare_t, lengths_t, lows, highs, rare_rises,
-    rare_falls,
-):  # fmt: skip
+def _prepare(one, bounds, kinds):
+    """Turn how often the kinds of certain events come into the rises and falls of each count.
+
+    Tell whether no order of them leads a count out of its band on the way.
+    """
+    up, down = one.kinds
+    lengths = one.lengths
+    for i in range(len(up)):
+        up[i] = down[i] = 0
+    for m in range(1, bounds + 1):
+        up[lengths[m - 1] + 1] += kinds.up[m]
+        down[lengths[m]] += kinds.down[m]
+    down[0] = 0  # a departure from an empty queue changes nothing
+    return _any_order(one.counts, _top(one.counts), one.kinds, one.bands)
+
+
+@kernel(nogil=True)
+def _add(one):
+    """Add the rises and falls to the counts."""
+    s, up, down = one.counts, one.kinds.up, one.kinds.down
+    for i in range(1, len(s)):
+        s[i] += up[i] - down[i]
+
+
+@kernel(nogil=True)
+def _fall(one, rule, place):
+    """Let an open event fall on a copy; return whether its count is in its band."""
+    return _apply(one, _length_there(one.counts, rule, place), place[0])
+
+
+@kernel(nogil=True)
+def _merge(first, second, bands, rare_falls):
     """Write the bands of both copies as those of one list of boundaries, the uppermost first.
 
-    lengths[m] and lengths_t[m] are the lengths, in either copy, of the queues between boundaries m
-    and m + 1, if these are apart. Returns the number of boundaries.
+    lengths[m] of a copy is the length of its queues between boundaries m and m + 1, if these are
+    apart. Returns the number of boundaries.
     """
+    top, top_t = _top(first.counts), _top(second.counts)
+    low, high, rare = first.bands
+    low_t, high_t, rare_t = second.bands
+    lengths, lengths_t = first.lengths, second.lengths
+    lows, highs, rare_rises = bands
     bounds = top + top_t
     lows[0] = highs[0] = high[0]
     lows[bounds + 1] = highs[bounds + 1] = 0
@@ -169,24 +207,12 @@ def _merge(
 
 
 @kernel(nogil=True)
-def _of_one(bounds, ups, downs, lengths, up, down):
-    """Turn how often the kinds of certain events come into the rises and falls of each count."""
-    for i in range(len(up)):
-        up[i] = down[i] = 0
-    for m in range(1, bounds + 1):
-        up[lengths[m - 1] + 1] += ups[m]
-        down[lengths[m]] += downs[m]
-    down[0] = 0  # a departure from an empty queue changes nothing
-
-
-@kernel(nogil=True)
-def _in_order(
-    rng, s, t, bounds, done, count, ups, downs, lengths, lengths_t, low, high, low_t, high_t
-):
+def _in_order(rng, first, second, bounds, done, count, kinds):
     """Apply certain events in a random order up to the first that leaves a band.
 
     Returns the number of steps done, and whether all counts are still inside their bands.
     """
+    ups, downs = kinds
     inside = True
     while count > 0 and inside:
         pick = rng.random() * count
@@ -204,17 +230,19 @@ def _in_order(
                 downs[m] -= 1
             if m > 0:  # else a departure from an empty queue
                 k = m - arrives
-                inside = _apply(s, lengths[k], arrives, low, high)
-                inside = _apply(t, lengths_t[k], arrives, low_t, high_t) and inside
+                inside = _apply(first, first.lengths[k], arrives) & _apply(
+                    second, second.lengths[k], arrives
+                )
             break
     return done, inside
 
 
 @kernel(nogil=True)
-def _apply(x, level, arrives, low, high):
+def _apply(one, level, arrives):
     """Let an event fall on a queue of this length; return whether its count is in its band."""
     level += arrives
     if level == 0:
         return True
-    x[level] += 1 if arrives else -1
-    return low[level] <= x[level] <= high[level]
+    s = one.counts
+    s[level] += 1 if arrives else -1
+    return one.bands.low[level] <= s[level] <= one.bands.high[level]

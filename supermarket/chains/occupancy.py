@@ -194,7 +194,9 @@ class _Batches(_Scan):
         return int(1e5 * math.sqrt(self.counts[0]))
 
     def advance(self, events: int, moved: NDArray[np.float64], at_top: NDArray[np.float64]) -> int:
-        return many.advance(self.rng, self.counts, *self.rule, events, moved, at_top)
+        d, lam, replacement = self.rule
+        rule = rule_of(self.counts, d, lam, with_or_not(replacement))
+        return many.advance(self.rng, self.counts, rule, events, Tally(moved, at_top))
 
 
 _ENGINES = {"scan": _Scan, "table": _Table, "ranks": Ranks, "batches": _Batches}

@@ -13,7 +13,8 @@ import pytest
 from oracles import JIT, exact_profile
 
 from supermarket.chains import batches, occupancy
-from supermarket.chains.event_loop import Kept, Rule, Tally
+from supermarket.chains.batches import Bands, Kinds, Width
+from supermarket.chains.event_loop import Kept, Tally, rule_of
 from supermarket.chains.measure import measure, plan, with_room
 from supermarket.compiled import kernel
 from supermarket.sampling import all_among
@@ -23,6 +24,7 @@ open_event, in_room, scan = batches._open_event, batches._advance, occupancy._sc
 Z = 5.5
 SPAN = 1.0 if JIT else 0.02
 HUGE = 4 * 10**18
+RARE = np.zeros(5, dtype=bool)  # where it does not matter which rises are open throughout
 CASES = [
     (5, 2, 0.5, True),
     (30, 3, 0.9, False),
@@ -44,13 +46,14 @@ class Narrow(occupancy._Scan):
     tally = np.float64
     events_per_call = 10**6
 
-    def __init__(self, *arguments, wanted, spread, margin):
+    def __init__(self, *arguments, width):
         super().__init__(*arguments)
-        self.bands = (wanted, spread, margin)
+        self.width = width
 
     def advance(self, events, moved, at_top):
+        rule = rule_of(self.counts, *self.rule)
         return batches.advance(
-            self.rng, self.counts, *self.rule, events, moved, at_top, *self.bands
+            self.rng, self.counts, rule, events, Tally(moved, at_top), self.width
         )
 
 
@@ -62,34 +65,26 @@ def simulate(n, d, lam, replacement, bands, *, seed, **options):
     )  # fmt: skip
     rng = np.random.default_rng(todo.seed)
     start = options.get("start", occupancy.fixed_point_counts(n, d, lam, replacement))
-    wanted, spread, margin = bands
-    chain = Narrow(
-        with_room(start), d, lam, replacement, rng, wanted=wanted, spread=spread, margin=margin
-    )
+    chain = Narrow(with_room(start), d, lam, replacement, rng, width=Width(*bands))
     return measure(chain, "batches", "given", todo, rng)
 
 
-def cut(n, d, lam, replacement, bands=(batches.OPEN, batches.SPREAD, batches.MARGIN)):
+def cut(n, d, lam, replacement, width=batches.USUAL):
     """Return the counts near the fixed point, their bands, and the cut of the unit interval."""
     s = with_room(occupancy.fixed_point_counts(n, d, lam, replacement))
-    top, arrival, size = int(np.flatnonzero(s)[-1]), lam / (1 + lam), len(s) + 1
-    low, high = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
-    rare = np.zeros(size, dtype=bool)
-    rises, falls, weight = np.zeros(size), np.zeros(size), np.zeros(2 * size)
-    first, last = np.zeros(2 * size, dtype=np.int64), np.zeros(2 * size, dtype=np.int64)
-    batches._bands(s, n, top, d, arrival, replacement, low, high, rare, *bands)
-    arrivals, spans = batches._split(
-        low, high, rare, n, top, d, arrival, replacement, rises, falls, first, last, weight
-    )
-    return s, top, arrival, low, high, rises, falls, first, last, weight, arrivals, spans
+    top, rule = int(np.flatnonzero(s)[-1]), rule_of(s, d, lam, replacement)
+    bands, parts, _ = batches.room_for(len(s))
+    batches._bands(s, top, rule, bands, width)
+    return s, top, rule, bands, parts, *batches._split(bands, bands.rare, top, rule, parts)
 
 
 @pytest.mark.parametrize(("n", "d", "lam", "replacement"), CASES)
 @pytest.mark.parametrize("bands", [(1.5, 6.0, 8), (1.5, 0.0, 1)])
 def test_certain_and_open_parts_make_up_the_unit_interval(n, d, lam, replacement, bands):
-    _, top, arrival, low, high, rises, falls, _, _, weight, arrivals, spans = cut(
-        n, d, lam, replacement, bands
+    _, top, rule, (low, high, _), parts, arrivals, spans = cut(
+        n, d, lam, replacement, Width(*bands)
     )
+    rises, falls, weight, arrival = parts.rises, parts.falls, parts.weight, rule.arrival
     assert rises.min() >= 0
     assert falls.min() >= 0
     assert rises[1:].sum() + weight[:arrivals].sum() == pytest.approx(arrival, rel=1e-13)
@@ -100,13 +95,11 @@ def test_certain_and_open_parts_make_up_the_unit_interval(n, d, lam, replacement
 
 
 @kernel
-def draw_open(rng, s, d, replacement, low, high, arrivals, first, last, weight, spans, draws):
+def draw_open(rng, s, rule, bands, parts, arrivals, spans, draws):
     """Return how often each event came: of no effect at [0, 0], else [level, 0 or 1 for up]."""
     seen = np.zeros((len(s), 2), dtype=np.int64)
     for _ in range(draws):
-        i, change = open_event(
-            rng, s, d, replacement, low, high, arrivals, first, last, weight, spans
-        )
+        i, change = open_event(rng, s, rule, bands, parts, arrivals, spans)
         seen[(i, (change + 1) // 2) if i > 0 else (0, 0)] += 1
     return seen
 
@@ -119,18 +112,16 @@ def test_open_events_have_what_the_certain_ones_leave_of_the_law(n, d, lam, repl
     position in the unit interval has no double of its own.
     """
     draws = 40000 if JIT else 2000
-    s, top, arrival, low, high, rises, falls, first, last, weight, arrivals, spans = cut(
-        n, d, lam, replacement
-    )
+    s, top, rule, bands, parts, arrivals, spans = cut(n, d, lam, replacement)
+    (low, high, _), arrival = bands, rule.arrival
+    rises, falls = parts.rises, parts.falls
     rng = np.random.default_rng(7)
-    open_ = weight[:spans].sum()
+    open_ = parts.weight[:spans].sum()
     for corner in range(3):
         for i in range(1, top + 1):
             s[i] = (low[i], high[i], rng.integers(low[i], high[i] + 1))[corner]
         s[1 : top + 1] = np.minimum.accumulate(s[1 : top + 1])
-        found = draw_open(
-            rng, s, d, replacement, low, high, arrivals, first, last, weight, spans, draws
-        )
+        found = draw_open(rng, s, rule, bands, parts, arrivals, spans, draws)
         seen = {(i, 2 * up - 1 if i else 0): found[i, up] for i, up in np.argwhere(found).tolist()}
         expected = {(0, 0): (1 - arrival) * float(int(n) - int(s[1])) / n - falls[0]}
         above = 1.0
@@ -170,35 +161,24 @@ def test_stationary_law_of_small_systems(n, d, replacement, bands):
 
 
 @kernel
-def advance(rng, s, d, lam, replacement, events, moved, at_top, wanted, spread, margin):
-    """As `batches.advance`, in compiled code."""
-    a, b = np.zeros((6, 2 * len(s) + 2), dtype=np.int64), np.zeros((4, 2 * len(s) + 2))
-    whole, parts = (a[0], a[1], a[2], a[3], a[4], a[5]), (b[0], b[1], b[2], b[3])
-    width, rare = (float(wanted), float(spread), margin), np.zeros(len(s) + 1, dtype=np.bool_)
-    rule = d, lam / (1 + lam), replacement
-    return in_room(rng, s, *rule, events, moved, at_top, *width, whole, parts, rare)
-
-
-@kernel
-def many_at_a_time(rng, start, d, lam, replacement, stretches, seen, bands):
+def many_at_a_time(rng, start, rule, stretches, seen, width, room):
     """Fill `seen` with counts, their changes and the time at each maximum, after each stretch."""
     for run in range(len(seen)):
         s = start.copy()
         for k, events in enumerate(stretches):
             moved, at_top = np.zeros(len(s)), np.zeros(len(s))
-            advance(rng, s, d, lam, replacement, events, moved, at_top, *bands)
+            in_room(rng, s, rule, events, Tally(moved, at_top), width, room)
             seen[run, k, 0], seen[run, k, 1], seen[run, k, 2] = s, moved, at_top
 
 
 @kernel
-def one_at_a_time(rng, start, d, lam, replacement, stretches, seen):
+def one_at_a_time(rng, start, rule, stretches, seen):
     for run in range(len(seen)):
         s = start.copy()
         for k, events in enumerate(stretches):
             moved, at_top = s * 0, s * 0
-            law = Rule(s[0], d, lam / (1.0 + lam), replacement)
             kept = Kept(np.empty(len(s)), np.empty(0, dtype=np.int64))
-            scan(rng, s, law, kept, events, Tally(moved, at_top))
+            scan(rng, s, rule, kept, events, Tally(moved, at_top))
             seen[run, k, 0], seen[run, k, 1], seen[run, k, 2] = s, moved, at_top
 
 
@@ -215,10 +195,12 @@ def sample(n, d, lam, replacement, bands=None):
     seen = np.zeros((replicas, len(times), 3, len(start)))
     # The two are independent: with the same seed they could hide what both have wrong.
     rng = np.random.default_rng([n, d, 0 if bands is None else 1])
+    rule = rule_of(start, d, lam, replacement)
     if bands is None:
-        one_at_a_time(rng, start, d, lam, replacement, stretches, seen)
+        one_at_a_time(rng, start, rule, stretches, seen)
     else:
-        many_at_a_time(rng, start, d, lam, replacement, stretches, seen, bands)
+        room = batches.room_for(len(start))
+        many_at_a_time(rng, start, rule, stretches, seen, Width(*bands), room)
     s, moved, at_top = np.moveaxis(seen, 2, 0)
     assert np.all(at_top.sum(axis=2) == stretches)
     averaged = s - moved / stretches[:, None]
@@ -271,7 +253,8 @@ def test_an_average_over_time_knows_that_events_are_spread_over_their_batch():
     seen, rng = [], np.random.default_rng(6)
     for _ in range(runs):
         s, moved, at_top = np.array([n, n, 0, 0, 0]), np.zeros(5), np.zeros(5)
-        assert batches.advance(rng, s, 2, lam, True, events, moved, at_top) == events
+        tally = Tally(moved, at_top)
+        assert batches.advance(rng, s, rule_of(s, 2, lam), events, tally) == events
         seen.append(s[1] - moved[1] / events)
     kept = 1 - 1 / (1 + lam) / n
     mean = n * (1 - kept**events) / (1 - kept) / events
@@ -288,8 +271,8 @@ def test_the_order_does_not_matter_only_if_rises_alone_and_falls_alone_stay_insi
     rises, falls, whatever_the_order
 ):
     s, low, high = np.array([10, 5, 0]), np.array([10, 4, 0]), np.array([10, 7, 0])
-    up, down = np.array([0, rises, 0]), np.array([0, falls, 0])
-    assert batches._any_order(s, 1, up, down, low, high) == whatever_the_order
+    kinds, bands = Kinds(np.array([0, rises, 0]), np.array([0, falls, 0])), Bands(low, high, RARE)
+    assert batches._any_order(s, 1, kinds, bands) == whatever_the_order
 
 
 def test_order_of_certain_events_stops_at_the_first_exit():
@@ -301,7 +284,14 @@ def test_order_of_certain_events_stops_at_the_first_exit():
         up, down = np.array([4, 3, 0, 0]), np.array([0, 2, 0, 0])
         low, high = np.array([10, 4, 0, 0, 0]), np.array([10, 6, 0, 0, 0])
         done, inside = batches._in_order(
-            np.random.default_rng(seed), s, 1, 100, 9, up, down, low, high, moved
+            np.random.default_rng(seed),
+            s,
+            1,
+            100,
+            9,
+            Kinds(up, down),
+            Bands(low, high, RARE),
+            moved,
         )
         assert inside == (4 <= s[1] <= 6)
         assert 3 <= s[1] <= 7
@@ -320,8 +310,8 @@ def test_every_order_of_certain_events_is_equally_likely():
         moved = np.zeros(4)
         batches._in_order(
             np.random.default_rng(seed), np.array([10, 5, 2, 0]), 2, 0, 3,
-            np.array([1, 1, 0, 0]), np.array([0, 0, 1, 0]),
-            np.array([10, 1, 1, 0, 0]), np.array([10, 9, 9, 0, 0]), moved,
+            Kinds(np.array([1, 1, 0, 0]), np.array([0, 0, 1, 0])),
+            Bands(np.array([10, 1, 1, 0, 0]), np.array([10, 9, 9, 0, 0]), RARE), moved,
         )  # fmt: skip
         seen[tuple(moved)] = seen.get(tuple(moved), 0) + 1
     assert len(seen) == 6

@@ -60,16 +60,16 @@ def move_queues(x, y, uniforms, d, lams=(LAM, LAM)):
     """Return both copies after one event, and the distance that the kernel keeps."""
     x, y = np.array(x), np.array(y)
     apart = abs(x - y).sum()
-    rule = d, *coupled._shares(lams), False
-    done, apart = by_queue(Uniforms(uniforms), x, y, *rule, 1, apart)
+    rule = coupled.PairRule(d, d, *coupled._shares(lams), False)
+    done, apart = by_queue(Uniforms(uniforms), x, y, rule, 1, apart)
     assert done == 1
     return tuple(x.tolist()), tuple(y.tolist()), apart
 
 
 def move_ranks(x, y, uniforms, ds=(2, 2), lams=(LAM, LAM)):
     s, t = (counts_of(state, max(x + y) + 3) for state in (x, y))
-    rule = *ds, *coupled._shares(lams), False
-    done, apart = by_rank(Uniforms(uniforms), s, t, *rule, 1, abs(s - t).sum())
+    rule = coupled.PairRule(*ds, *coupled._shares(lams), False)
+    done, apart = by_rank(Uniforms(uniforms), s, t, rule, 1, abs(s - t).sum())
     assert done == 1
     return tuple(sorted_lengths(s).tolist()), tuple(sorted_lengths(t).tolist()), apart
 
@@ -226,18 +226,18 @@ def test_a_copy_with_fewer_arrivals_is_that_chain_in_its_own_time(lams):
 
 
 @njit
-def watched(rng, x, y, s, t, d, share, steps):
+def watched(rng, x, y, s, t, rule, steps):
     """Step both couplings one event at a time; return how often a distance grew or was wrong."""
     faults = 0
     l1, linf = np.abs(x - y).sum(), np.abs(x - y).max()
     apart, met = l1, 0
     rank_l1 = np.abs(s - t).sum()
     for _ in range(steps):
-        _, apart = coupled._by_queue(rng, x, y, d, share, share, False, 1, apart)
+        _, apart = coupled._by_queue(rng, x, y, rule, 1, apart)
         now = np.abs(x - y)
         faults += now.sum() > l1 or now.max() > linf or apart != now.sum()
         l1, linf = now.sum(), now.max()
-        _, rank_apart = coupled._by_rank(rng, s, t, d, d, share, share, False, 1, rank_l1)
+        _, rank_apart = coupled._by_rank(rng, s, t, rule, 1, rank_l1)
         faults += np.abs(s - t).sum() > rank_l1 or rank_apart != np.abs(s - t).sum()
         rank_l1 = rank_apart
         if l1 == 0 and rank_l1 == 0:  # far apart again
@@ -256,7 +256,8 @@ def test_distances_never_grow_on_long_paths(n, d, lam):
     rng = np.random.default_rng(n)
     x, y = rng.integers(0, 9, (2, n))
     s, t = counts_of(x, 400), counts_of(y, 400)
-    faults, met = watched(rng, x, y, s, t, d, lam / (1 + lam), steps)
+    rule = coupled.PairRule(d, d, *coupled._shares((lam, lam)), False)
+    faults, met = watched(rng, x, y, s, t, rule, steps)
     assert faults == 0
     assert met > (20 if JIT else 0)
 
@@ -276,16 +277,16 @@ def test_order_is_kept_along_paths():
 
 
 @njit
-def ends(rng, queues, x, y, s, t, d, share, steps, runs):
+def ends(rng, queues, x, y, s, t, rule, steps, runs):
     """Return the sorted lengths or counts of both copies after `steps` steps, once a run."""
     seen = np.zeros((2, runs, len(x) if queues else len(s)), dtype=np.int64)
     for run in range(runs):
         a, b, v, w = x.copy(), y.copy(), s.copy(), t.copy()
         if queues:
-            coupled._by_queue(rng, a, b, d, share, share, False, steps, 1)
+            coupled._by_queue(rng, a, b, rule, steps, 1)
             seen[0, run], seen[1, run] = np.sort(a), np.sort(b)
         else:
-            coupled._by_rank(rng, v, w, d, d, share, share, False, steps, 1)
+            coupled._by_rank(rng, v, w, rule, steps, 1)
             seen[0, run], seen[1, run] = v, w
     return seen
 
@@ -298,10 +299,9 @@ def test_the_law_of_each_copy_is_that_of_the_chain(queues):
     index = {tuple(counts_of(state, longest)): row for row, state in enumerate(states)}
     starts = (0, 0, 0, 0), (3, 2, 1, 0)
     counts = [counts_of(x, longest + 10) for x in starts]
-    seen = ends(
-        np.random.default_rng(4), queues, *map(np.array, starts), *counts, d, LAM / (1 + LAM),
-        steps, runs,
-    )  # fmt: skip
+    rule = coupled.PairRule(d, d, *coupled._shares((LAM, LAM)), False)
+    rng = np.random.default_rng(4)
+    seen = ends(rng, queues, *map(np.array, starts), *counts, rule, steps, runs)
     after = np.linalg.matrix_power(matrix, steps)
     for copy, start in enumerate(starts):
         law = after[states.index(start)]

@@ -6,8 +6,6 @@ path through the code is common. Chi-square and Kolmogorov-Smirnov tests have th
 alarm once in 50 000 changes of the stream.
 """
 
-import itertools
-
 import numpy as np
 import pytest
 from oracles import JIT, counts_of
@@ -15,15 +13,17 @@ from scipy.stats import chi2, ks_2samp
 
 from supermarket import ParameterError
 from supermarket.chains import batches, coupled, coupled_batches
-from supermarket.chains.coupled import couple_ranks
+from supermarket.chains.batches import USUAL, Width
+from supermarket.chains.coupled import PairRule, couple_ranks
+from supermarket.chains.coupled_batches import Copy
+from supermarket.chains.event_loop import rule_of
 from supermarket.chains.occupancy import fixed_point_counts
 from supermarket.compiled import kernel
 from supermarket.sampling import all_among
 
 # By name, so that they are part of what kernels here are kept by.
 in_room, by_rank = coupled_batches._advance, coupled._by_rank
-USUAL = (batches.OPEN, batches.SPREAD, batches.MARGIN)
-BANDS = [USUAL, (3.0, 0.0, 1), (3.0, 1.0, 0), (8.0, 0.5, 1)]
+BANDS = [USUAL, Width(3.0, 0.0, 1), Width(3.0, 1.0, 0), Width(8.0, 0.5, 1)]
 
 
 def twin(x, y, rank, arrives):
@@ -57,28 +57,28 @@ def exact_pairs(x, y, d, lam, steps):
         yield law
 
 
+def room_for(s):
+    """Return all that the compiled steps of two copies with so many levels work with."""
+    copies = coupled_batches.copy_of(s), coupled_batches.copy_of(s)
+    return *copies, batches.room_for(2 * len(s)), np.zeros(2 * len(s) + 1, dtype=bool)
+
+
 @kernel
-def advance(rng, s, t, d, lam, steps, wanted, spread, margin):
+def advance(rng, s, t, rule, steps, width, room):
     """As `coupled_batches.advance`, in compiled code."""
-    size = 2 * (2 * len(s) + 1)
-    a, b = np.zeros((6, size), dtype=np.int64), np.zeros((4, size))
-    c, r = np.zeros((8, len(s) + 1), dtype=np.int64), np.zeros((2, size), dtype=np.bool_)
-    lengths = np.zeros((2, size), dtype=np.int64)
-    of_s, of_t = (c[0], c[1], c[2], c[3], lengths[0]), (c[4], c[5], c[6], c[7], lengths[1])
-    whole, parts = (a[0], a[1], a[2], a[3], a[4], a[5]), (b[0], b[1], b[2], b[3])
-    q = np.zeros((2, len(s) + 1), dtype=np.bool_)
-    rare = q[0], q[1], r[0], r[1]
-    width = float(wanted), float(spread), margin
-    return in_room(rng, s, t, d, lam / (1 + lam), steps, *width, of_s, of_t, whole, parts, rare)
+    one, other, both, rare = room
+    one = Copy(s, one.bands, one.kinds, one.lengths)
+    other = Copy(t, other.bands, other.kinds, other.lengths)
+    return in_room(rng, one, other, rule, steps, width, both, rare)
 
 
 @kernel
-def ends(rng, s, t, d, lam, steps, runs, bands):
+def ends(rng, s, t, rule, steps, runs, width, room):
     """Return the counts of both copies after up to `steps` steps, and the step of their meeting."""
     seen, met = np.zeros((runs, 2, len(s)), dtype=np.int64), np.zeros(runs, dtype=np.int64)
     for run in range(runs):
         v, w = s.copy(), t.copy()
-        done, apart = advance(rng, v, w, d, lam, steps, *bands)
+        done, apart = advance(rng, v, w, rule, steps, width, room)
         met[run] = done if apart == 0 else steps + 1
         seen[run, 0], seen[run, 1] = v, w
     return seen, met
@@ -111,7 +111,9 @@ def test_the_joint_law_is_that_of_the_exact_pair(x, y, d, lam, steps, bands):
     runs = 20_000 if JIT else 800
     laws = list(exact_pairs(x, y, d, lam, steps))
     counts = [counts_of(state, 30) for state in (x, y)]
-    seen, met = ends(np.random.default_rng(len(x)), *counts, d, lam, steps, runs, bands)
+    rule, room = rule_of(counts[0], d, lam), room_for(counts[0])
+    rng = np.random.default_rng(len(x))
+    seen, met = ends(rng, *counts, rule, steps, runs, bands, room)
     rows, times = np.unique(seen.reshape(runs, -1), axis=0, return_counts=True)
     found = {tuple(row): count for row, count in zip(rows, times, strict=True)}
     observed, expected = [], []
@@ -143,39 +145,27 @@ def copies(n, d, lam, apart):
     return coupled._side_by_side(s, t)
 
 
-def cut(s, t, d, lam, bands):
-    """Return the bands of both copies, and the joint cut of the unit interval."""
-    n, arrival, levels, size = s[0], lam / (1 + lam), len(s) + 1, 2 * len(s) + 1
-    low, high, rare = (np.zeros((2, levels), dtype=kind) for kind in (np.int64, np.int64, bool))
-    lows, highs = np.zeros((2, size), dtype=np.int64)
-    lengths = np.zeros((2, size), dtype=np.int64)
-    rare_rises, rare_falls = np.zeros((2, size), dtype=bool)
-    tops = np.count_nonzero(s) - 1, np.count_nonzero(t) - 1
-    for copy, x in enumerate((s, t)):
-        batches._bands(
-            x, n, tops[copy], d, arrival, True, low[copy], high[copy], rare[copy], *bands
-        )
-        coupled_batches._in_line(tops[copy], low[copy], high[copy])
-    each = zip(tops, low, high, rare, lengths, strict=True)
-    bounds = coupled_batches._merge(*itertools.chain(*each), lows, highs, rare_rises, rare_falls)
-    rises, falls, weight = np.zeros(size), np.zeros(size), np.zeros(2 * size)
-    first, last = np.zeros((2, 2 * size), dtype=np.int64)
-    arrivals, spans = batches._split(
-        lows, highs, rare_rises, n, bounds, d, arrival, True, rises, falls, first, last, weight,
-        rare_falls,
-    )  # fmt: skip
-    parts = rises[: bounds + 2], falls[: bounds + 1], weight[:arrivals], weight[arrivals:spans]
-    return low, high, tops, lows, highs, lengths, parts
+def cut(s, t, d, lam, width):
+    """Return both copies with their bands, and the joint cut of the unit interval."""
+    rule, pair = rule_of(s, d, lam), [coupled_batches.copy_of(x) for x in (s, t)]
+    (bands, parts, _), rare_falls = batches.room_for(2 * len(s)), np.zeros(2 * len(s) + 1, bool)
+    for one in pair:
+        coupled_batches._begin(one, rule, width)
+    bounds = coupled_batches._merge(*pair, bands, rare_falls)
+    arrivals, spans = batches._split(bands, rare_falls, bounds, rule, parts)
+    rises, falls, weight = parts.rises[: bounds + 2], parts.falls[: bounds + 1], parts.weight
+    return pair, bands, (rises, falls, weight[:arrivals], weight[arrivals:spans])
 
 
 @pytest.mark.parametrize(("n", "d", "lam"), CASES)
 @pytest.mark.parametrize("apart", [0.0, 1e-5, 0.01, 0.3])
-@pytest.mark.parametrize("bands", [USUAL, (1.5, 0.0, 1)])
+@pytest.mark.parametrize("bands", [USUAL, Width(1.5, 0.0, 1)])
 def test_a_certain_event_has_one_effect_wherever_the_counts_are_in_their_bands(
     n, d, lam, apart, bands
 ):
     s, t = copies(n, d, lam, apart)
-    low, high, tops, lows, highs, lengths, parts = cut(s, t, d, lam, bands)
+    pair, (lows, highs, _), parts = cut(s, t, d, lam, bands)
+    tops = [np.count_nonzero(one.counts) - 1 for one in pair]
     rises, falls, open_arrivals, open_departures = parts
     assert min(rises.min(), falls.min()) >= 0
     arrival = lam / (1 + lam)
@@ -186,16 +176,17 @@ def test_a_certain_event_has_one_effect_wherever_the_counts_are_in_their_bands(
     rng, found = np.random.default_rng(1), 0
     for _ in range(20):
         inside = []
-        for copy in range(2):
-            x = [rng.integers(low[copy, i], high[copy, i] + 1) for i in range(1, tops[copy] + 1)]
+        for one, top in zip(pair, tops, strict=True):
+            low, high = one.bands.low, one.bands.high
+            x = [rng.integers(low[i], high[i] + 1) for i in range(1, top + 1)]
             x = np.minimum.accumulate(np.array(x, dtype=np.int64))
-            x = np.maximum(x, low[copy, 1 : tops[copy] + 1])  # in the bands, and not increasing
+            x = np.maximum(x, low[1 : top + 1])  # in the bands, and not increasing
             assert np.all(np.diff(x) <= 0)
             inside.append(x)
         for m in range(tops[0] + tops[1] + 1):
             if rises[m + 1] > 0 or falls[m] > 0:
                 for rank in (highs[m + 1], lows[m] - 1):
-                    assert [(x > rank).sum() for x in inside] == lengths[:, m].tolist()
+                    assert [(x > rank).sum() for x in inside] == [one.lengths[m] for one in pair]
                 found += 1
             if falls[m] > 0:
                 assert falls[m] == pytest.approx((1 - arrival) * ((lows[m] - highs[m + 1]) / n))
@@ -206,14 +197,14 @@ def test_a_certain_event_has_one_effect_wherever_the_counts_are_in_their_bands(
 
 
 @kernel
-def many_at_a_time(rng, s, t, d, lam, stretches, seen, bands):
+def many_at_a_time(rng, s, t, rule, stretches, seen, width, room):
     """Fill `seen` with both copies after each stretch, and return the step of each meeting."""
     met = np.zeros(len(seen), dtype=np.int64)
     for run in range(len(seen)):
         v, w, apart = s.copy(), t.copy(), 1
         for k, steps in enumerate(stretches):
             if apart > 0:
-                done, apart = advance(rng, v, w, d, lam, steps, *bands)
+                done, apart = advance(rng, v, w, rule, steps, width, room)
                 met[run] += done
             seen[run, k, 0], seen[run, k, 1] = v, w
     return met
@@ -226,14 +217,15 @@ def one_at_a_time(rng, s, t, d, lam, stretches, seen):
         v, w, apart = s.copy(), t.copy(), start
         for k, steps in enumerate(stretches):
             if apart > 0:
-                done, apart = by_rank(rng, v, w, d, d, share, share, True, steps, apart)
+                rule = PairRule(d, d, share, share, True)
+                done, apart = by_rank(rng, v, w, rule, steps, apart)
                 met[run] += done
             seen[run, k, 0], seen[run, k, 1] = v, w
     return met
 
 
 @pytest.mark.parametrize(("n", "d", "lam"), [(60, 2, 0.9), (3000, 2, 0.7), (3000, 50, 0.98)])
-@pytest.mark.parametrize("bands", [USUAL, (8.0, 0.5, 1)])
+@pytest.mark.parametrize("bands", [USUAL, Width(8.0, 0.5, 1)])
 def test_the_same_distances_in_law_as_one_event_at_a_time(n, d, lam, bands):
     """The l1 distance, all of it and above level 1, and two counts, at fixed times.
 
@@ -244,7 +236,8 @@ def test_the_same_distances_in_law_as_one_event_at_a_time(n, d, lam, bands):
     stretches = np.array(stretches)
     one, many = np.zeros((2, runs, len(stretches), 2, len(s)), dtype=np.int64)
     one_at_a_time(np.random.default_rng([n, 0]), s, t, d, lam, stretches, one)
-    many_at_a_time(np.random.default_rng([n, 1]), s, t, d, lam, stretches, many, bands)
+    given = rule_of(s, d, lam), stretches, many, bands, room_for(s)
+    many_at_a_time(np.random.default_rng([n, 1]), s, t, *given)
 
     def rows(seen):
         v, w = np.moveaxis(seen, 2, 0)
@@ -265,7 +258,8 @@ def test_the_same_meeting_times_as_one_event_at_a_time(n, lam):
     s, t = coupled._side_by_side(np.array([n]), np.array([n, n, n // 2]))
     stretches, seen = np.array([steps]), np.zeros((2, runs, 1, 2, len(s)), dtype=np.int64)
     one = one_at_a_time(np.random.default_rng([n, 0]), s, t, 2, lam, stretches, seen[0])
-    many = many_at_a_time(np.random.default_rng([n, 1]), s, t, 2, lam, stretches, seen[1], USUAL)
+    given = rule_of(s, 2, lam), stretches, seen[1], USUAL, room_for(s)
+    many = many_at_a_time(np.random.default_rng([n, 1]), s, t, *given)
     assert ks_2samp(one, many, method="asymp").pvalue > 1e-6
     if JIT:
         assert np.array_equal(seen[:, :, :, 0], seen[:, :, :, 1])
@@ -280,7 +274,8 @@ def test_distances_never_grow_and_counts_stay_counts(n, d, lam, bands):
     l1, linf = 10**9, 10**9
     for _ in range(2000 if JIT else 60):
         before = s[1:].sum() + t[1:].sum()
-        done, apart = coupled_batches.advance(rng, s, t, d, lam, int(rng.integers(1, 60)), *bands)
+        steps = int(rng.integers(1, 60))
+        done, apart = coupled_batches.advance(rng, s, t, rule_of(s, d, lam), steps, bands)
         assert abs(s[1:].sum() + t[1:].sum() - before) <= 2 * done
         assert (s[0], t[0]) == (n, n)
         for x in (s, t):
@@ -299,7 +294,7 @@ def test_a_room_that_is_used_up_grows():
     s, t = np.full((2, 18), 2, dtype=np.int64)
     s[-1:], t[-3:] = 0, 0
     rng = np.random.default_rng(1)
-    done, _ = coupled_batches.advance(rng, s, t, 2, 0.999, 100)
+    done, _ = coupled_batches.advance(rng, s, t, rule_of(s, 2, 0.999), 100)
     assert done == 0
     pair = coupled._ManyRanks(s, t, (2, 2), (0.999, 0.999), rng)
     pair.copies = s, t
