@@ -92,20 +92,19 @@ class Twins:
             return replicas.simulate_replicas(*arguments, **options)
 
     def _advance_replicas(
-        self, words: NDArray[np.uint64], kept: NDArray[np.uint64], cuts: NDArray[np.uint64],
-        pairs: NDArray[np.int16], events: NDArray[np.int16], wanted: NDArray[np.int64], done: int,
-        last: int, *rows: NDArray,
+        self, streams: replicas.Streams, table: replicas.Events, wanted: NDArray[np.int64],
+        done: int, last: int, seen: replicas.Seen,
     ) -> int:  # fmt: skip
         function = self._library.replicas
         function.restype = ctypes.c_int64
-        levels = int(np.flatnonzero(rows[0].any(axis=1))[-1]) + 2
-        while done < last and levels <= len(rows[0]):
+        levels = int(np.flatnonzero(seen.counts.any(axis=1))[-1]) + 2
+        while done < last and levels <= len(seen.counts):
             done = function(
-                *(ctypes.c_void_p(array.ctypes.data) for array in (words, cuts, pairs)),
-                ctypes.c_int64(len(cuts).bit_length() - 1),
+                *(ctypes.c_void_p(array.ctypes.data) for array in (streams.words, *table)),
+                ctypes.c_int64(len(table.cuts).bit_length() - 1),
                 ctypes.c_void_p(wanted.ctypes.data),
                 *(ctypes.c_int64(number) for number in (done, last, levels)),
-                *(ctypes.c_void_p(array.ctypes.data) for array in rows),
+                *(ctypes.c_void_p(array.ctypes.data) for array in seen),
             )
             levels += 1
         return done

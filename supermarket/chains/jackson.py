@@ -17,12 +17,14 @@ That agrees in the limit of large n only.
 
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
+from supermarket.chains.event_loop import Tally
 from supermarket.chains.measure import Plan, Simulation, given_counts, plan, with_room
 from supermarket.chains.occupancy import fixed_point_counts
 from supermarket.compiled import kernel
@@ -166,6 +168,22 @@ def _start_counts(
     return counts, named
 
 
+class Routes(NamedTuple):
+    """Where events happen, and where jobs go.
+
+    `kinds` holds the cumulated probabilities of arrivals at each station and then of services at
+    each, from 0; the rows of `routing` are cumulated too, and `per_kind` and `per_route` are one
+    over each probability.
+    """
+
+    kinds: NDArray[np.float64]
+    per_kind: NDArray[np.float64]
+    routing: NDArray[np.float64]
+    per_route: NDArray[np.float64]
+    choices: NDArray[np.int64]
+    replacement: bool | None
+
+
 class _Network:
     """The counts of all stations, and the law by which they change."""
 
@@ -181,7 +199,7 @@ class _Network:
         with np.errstate(divide="ignore"):  # what has probability 0 is never looked up
             scales = 1 / np.diff(kinds), 1 / np.diff(routing, axis=1)
         choose = network.choices, with_or_not(todo.replacement)
-        self.rule = (kinds, scales[0], routing, scales[1], *choose)
+        self.routes = Routes(kinds, scales[0], routing, scales[1], *choose)
         self.events = self.moves = 0
 
     def stretch(self, length: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -194,9 +212,8 @@ class _Network:
         summed, at_top = np.zeros(self.counts.shape), np.zeros(self.counts.shape)
         while left > 0:
             moved, stayed = np.zeros_like(self.counts), np.zeros_like(self.counts)
-            done, moves = _advance(
-                self.rng, self.counts, *self.rule, min(left, _EVENTS_PER_CALL), moved, stayed
-            )
+            asked, tally = min(left, _EVENTS_PER_CALL), Tally(moved, stayed)
+            done, moves = _advance(self.rng, self.counts, self.routes, asked, tally)
             # The sum of a count over the states left by steps 1..done, from its changes alone.
             summed += self.counts * float(done) - moved
             at_top += stayed
@@ -275,16 +292,14 @@ def _padded(values: NDArray, shape: tuple[int, int]) -> NDArray:
 
 
 @kernel(nogil=True)
-def _advance(
-    rng, s, kinds, per_kind, routing, per_route, choices, replacement, events, moved, at_top
-):
+def _advance(rng, s, routes, events, tally):
     """Make up to `events` steps in place and return how many, and how many jobs moved on.
 
-    It makes fewer if the room for levels is used up. `kinds` holds the cumulated probabilities of
-    arrivals at each station and then of services at each, from 0; the rows of `routing` are
-    cumulated too, and `per_kind` and `per_route` are one over each probability. `moved` and
-    `at_top` gather what `measure.Chain.advance` does, station by station.
+    It makes fewer if the room for levels is used up. The tally gathers what
+    `measure.Chain.advance` does, station by station.
     """
+    kinds, per_kind, routing, per_route, choices, replacement = routes
+    moved, at_top = tally
     size, levels = s.shape
     n = s[0, 0]
     top, since = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)

@@ -35,6 +35,7 @@ fixed point; a start with hardly any idle server may not be followed.
 import math
 from dataclasses import dataclass
 from itertools import takewhile
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -166,9 +167,9 @@ def _measure(
     def stretch(length: float, about: NDArray, summed: NDArray, at_top: NDArray) -> None:
         nonlocal leaps
         if length > 0:
-            room = tuple(np.zeros((9, levels))), np.zeros_like(counts)
-            rule = todo.d, todo.lam, length, step
-            done = _advance(rng, counts, *rule, about, summed, curved, at_top, *room)
+            room = Room(*np.zeros((9, levels)), np.zeros_like(counts))
+            model, sums = Model(todo.n, todo.d, todo.lam), Sums(about, summed, curved, at_top)
+            done = _advance(rng, counts, model, length, step, sums, room)
             if done < 0:
                 raise ParameterError(
                     f"level {-done} got out of order in a leap of up to {step:.3g}: its counts are "
@@ -254,17 +255,50 @@ def _bias(curved: NDArray[np.float64], steep: NDArray[np.float64]) -> NDArray[np
     return shift
 
 
-@kernel(nogil=True)
-def _advance(rng, s, d, lam, length, step, about, summed, curved, at_top, room, before):
-    """Leap for `length` units of time, in place; return how often, or -level if it failed.
+class Model(NamedTuple):
+    """The numbers of queues and choices, and the arrival rate."""
 
-    Adds to `summed` the counts less `about` times the time, to `at_top` the time with each
-    maximum, and to `curved` the curvature q_i (see `_bias`) in queues times the time. `room` holds
-    zeros, as does `before`.
+    n: int
+    d: int
+    lam: float
+
+
+class Sums(NamedTuple):
+    """What leaps add up.
+
+    In `summed` the counts less `about` times the time, in `at_top` the time with each maximum, and
+    in `curved` the curvature q_i (see `_bias`) in queues times the time.
     """
-    n, size = s[0], len(s)
+
+    about: NDArray[np.int64]
+    summed: NDArray[np.float64]
+    curved: NDArray[np.float64]
+    at_top: NDArray[np.float64]
+
+
+class Room(NamedTuple):
+    """What a leap works with, level by level: zeros to begin with."""
+
+    logs: NDArray[np.float64]
+    grow: NDArray[np.float64]
+    steep: NDArray[np.float64]
+    rise: NDArray[np.float64]
+    fall: NDArray[np.float64]
+    free: NDArray[np.float64]
+    mean: NDArray[np.float64]
+    other: NDArray[np.float64]
+    noisy: NDArray[np.float64]
+    before: NDArray[np.int64]
+
+
+@kernel(nogil=True)
+def _advance(rng, s, model, length, step, sums, room):
+    """Leap for `length` units of time, in place; return how often, or -level if it failed."""
+    n, d, lam = model
+    size = len(s)
     few = min(_FEW, math.sqrt(n))
-    logs, grow, steep, rise, fall, free, mean, other, noisy = room
+    about, summed, curved, at_top = sums
+    logs, grow, steep, rise, fall, free, mean, other, noisy, before = room
     now, leaps = 0.0, 0
     while now < length:
         # Levels 1..top leap; the few queues of the levels above are infinite-server queues.
@@ -277,7 +311,7 @@ def _advance(rng, s, d, lam, length, step, about, summed, curved, at_top, room, 
         for i in range(size):
             before[i] = s[i]
         h = min(step, length - now)
-        _rates(s, n, top, lam, logs, rise, fall, free)
+        _rates(s, top, model, room)
         joining = lam * n * grow[top]
         surplus = 0.0
         while True:
@@ -289,7 +323,7 @@ def _advance(rng, s, d, lam, length, step, about, summed, curved, at_top, room, 
                 mean[i] = other[i] = h * free[i]
             _solve(mean, steep, top, h / 2.0, stay, noisy)
             _solve(other, steep, top, h, stay, noisy)
-            if _short_enough(s, n, d, top, h, lam * n, grow, steep, rise, fall, mean, other):
+            if _short_enough(s, top, h, model, room):
                 break
             h /= 2.0
         fall[top] = max(fall[top] - surplus, 0.0)
@@ -302,7 +336,7 @@ def _advance(rng, s, d, lam, length, step, about, summed, curved, at_top, room, 
             bent = lam * n * _drop(grow[i], d * _log_ratio(s[i], before[i], n))
             curved[i] += h * (bent - steep[i] * moved) * (stay if i == top else 1.0)
         rate = (joining + lam * n * math.exp(d * _log_share(max(s[top], 1), n))) / 2.0
-        _few(rng, s, before, n, d, lam, top, h, stay, rate)
+        _few(rng, s, before, top, h, stay, rate, model)
         now += h
         leaps += 1
         highest = 0
@@ -341,11 +375,13 @@ def _drop(value, log_factor):
 
 
 @kernel(nogil=True)
-def _rates(s, n, top, lam, logs, rise, fall, free):
+def _rates(s, top, model, room):
     """Compute the rates at which counts 1..top rise and fall, and `free`, falls less rises.
 
     Rises and falls nearly balance. Where both nearly are n, they are compared by what they lack.
     """
+    n, lam = model.n, model.lam
+    logs, rise, fall, free = room.logs, room.rise, room.fall, room.free
     for i in range(1, top + 1):
         above = math.exp(logs[i - 1])
         rise[i] = lam * n * above * -math.expm1(logs[i] - logs[i - 1])
@@ -359,16 +395,18 @@ def _rates(s, n, top, lam, logs, rise, fall, free):
 
 
 @kernel(nogil=True)
-def _short_enough(s, n, d, top, h, arrivals, grow, steep, rise, fall, mean, other):
+def _short_enough(s, top, h, model, room):
     """Tell whether a leap of length h does justice to the drift and its curvature."""
+    n, d, lam = model
+    steep, mean, other = room.steep, room.mean, room.other
     for i in range(1, top + 1):
         count = float(min(s[i], n - s[i]))
         if abs(mean[i] - other[i]) > 0.02 * count + 8.0 * math.sqrt(count + 1.0):
             return False
         # The noise of this level, up to when the drift stops it, bends what joins the next.
         lasting = h if steep[i] < 1.0 else min(h, 1.0 / steep[i])
-        bend = min((d / n) ** 2 * (rise[i] + fall[i]) * lasting / 2.0, 300.0)
-        joining = arrivals * grow[i] * min(h, 1.0 / (1.0 + steep[i]))
+        bend = min((d / n) ** 2 * (room.rise[i] + room.fall[i]) * lasting / 2.0, 300.0)
+        joining = lam * n * room.grow[i] * min(h, 1.0 / (1.0 + steep[i]))
         if joining * math.expm1(bend) > 0.25 * math.sqrt(s[i + 1] + 1.0):
             return False
     return True
@@ -400,7 +438,7 @@ def _centred(rng, mean):
 
 
 @kernel(nogil=True)
-def _few(rng, s, before, n, d, lam, top, h, stay, rate):
+def _few(rng, s, before, top, h, stay, rate, model):
     """Renew the levels above `top`: each of their queues loses Poisson(h) jobs, new ones join.
 
     The levels end up as sums of numbers of queues of each length, so they stay in order.
@@ -423,6 +461,7 @@ def _few(rng, s, before, n, d, lam, top, h, stay, rate):
     new = poisson(rng, rate * h * stay) if rate > 0.0 else 0
     s[top + 1] += new
     mean = rate + (before[top + 1] - rate) * stay
+    n, d, lam = model
     second = lam * n * (mean / n) ** d
     if second > 0.0:
         s[top + 2] = min(s[top + 2] + poisson(rng, second * h * stay), s[top + 1])

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.chains.event_loop import Tally, rule_of
 from supermarket.chains.measure import Simulation, measure, plan, with_room
 from supermarket.compiled import kernel
 from supermarket.validation import MOST_LEVELS, ParameterError, integer
@@ -87,15 +88,12 @@ class _Queues:
         self._lengths = lengths
         # Drawing distinct queues shuffles the front of this list; any order is as good a start.
         self._order = np.arange(0 if replacement else len(lengths))
-        self._d = d
-        self._lam = lam
+        self._rule = rule_of(self.counts, d, lam, replacement)
         self._rng = rng
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
-        return _advance(
-            self._rng, self._lengths, self._order, self.counts, self._d, self._lam, events, moved,
-            at_top,
-        )  # fmt: skip
+        state = self._lengths, self._order, self.counts
+        return _advance(self._rng, *state, self._rule, events, Tally(moved, at_top))
 
     def grow(self) -> None:
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
@@ -117,14 +115,14 @@ def checked_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
 
 
 @kernel(nogil=True)
-def _advance(rng, x, order, s, d, lam, events, moved, at_top):
+def _advance(rng, x, order, s, rule, events, tally):
     """Make up to `events` steps in place and return how many: fewer if the room is used up."""
-    n = len(x)
+    n, d, arrival, _ = rule
+    moved, at_top = tally
     distinct = len(order) > 0
     top = len(s) - 1
     while s[top] == 0:
         top -= 1
-    arrival = lam / (1.0 + lam)
     since = 0
     for step in range(1, events + 1):
         if rng.random() < arrival:

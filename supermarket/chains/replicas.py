@@ -17,6 +17,7 @@ References
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -119,9 +120,39 @@ def simulate_replicas(
     return [simulation for group in runs for simulation in group]
 
 
+class Events(NamedTuple):
+    """The alias table of events: bins with a cut each, and a pair of events."""
+
+    cuts: NDArray[np.uint64]
+    pairs: NDArray[np.int16]
+
+
+class Streams(NamedTuple):
+    """The random words of each lane, (4, LANES), and room to work in.
+
+    `kept` is for words, and `events` for those drawn of them.
+    """
+
+    words: NDArray[np.uint64]
+    kept: NDArray[np.uint64]
+    events: NDArray[np.int16]
+
+
+class Seen(NamedTuple):
+    """Level by level and lane by lane, shape (levels, LANES).
+
+    `moved` is as in `measure.Chain`, and above[i] the number of states left that had a queue of
+    length at least i.
+    """
+
+    counts: NDArray[np.int16]
+    moved: NDArray[np.int64]
+    above: NDArray[np.int64]
+
+
 def _together(
     todos: list[Plan],
-    table: tuple[NDArray[np.uint64], NDArray[np.int16]],
+    table: Events,
     start: NDArray[np.int64],
     named: str,
 ) -> list[Simulation]:
@@ -160,20 +191,20 @@ def _together(
 
 def _stretch(
     words: NDArray[np.uint64],
-    table: tuple[NDArray[np.uint64], NDArray[np.int16]],
+    table: Events,
     wanted: NDArray[np.int64],
     counts: NDArray[np.int16],
 ) -> tuple[NDArray[np.int16], NDArray[np.int64], NDArray[np.int64]]:
     """Make wanted[k] steps in lane k; return counts, `moved` and `above`, see `_advance`."""
-    seen = counts, np.zeros_like(counts, np.int64), np.zeros_like(counts, np.int64)
-    kept, events = words.copy(), np.empty((BLOCK + 1, LANES), dtype=np.int16)
+    seen = Seen(counts, np.zeros_like(counts, np.int64), np.zeros_like(counts, np.int64))
+    streams = Streams(words, words.copy(), np.empty((BLOCK + 1, LANES), dtype=np.int16))
     done, end = 0, int(wanted.max())
     while done < end:
         last = min(done + STEPS_PER_CALL, end)
         with np.errstate(over="ignore"):  # the sums in the streams wrap around
-            done = _advance(words, kept, *table, events, wanted, done, last, *seen)
+            done = _advance(streams, table, wanted, done, last, seen)
         if done < last:
-            seen = tuple(np.pad(rows, ((0, 1), (0, 0))) for rows in seen)
+            seen = Seen(*(np.pad(rows, ((0, 1), (0, 0))) for rows in seen))
     return seen
 
 
@@ -221,9 +252,7 @@ class _Seen:
         return events
 
 
-def table_of_events(
-    n: int, d: int, lam: float, replacement: bool
-) -> tuple[NDArray[np.uint64], NDArray[np.int16]]:
+def table_of_events(n: int, d: int, lam: float, replacement: bool) -> Events:
     """Return the alias table of the ranks, for random numbers of 64 bits.
 
     The highest bits of a number name a bin. Below the bin's cut the event is the first of its two,
@@ -236,18 +265,19 @@ def table_of_events(
     ranks = outcomes >> 1
     events = np.where(outcomes & 1, -1 - ranks, ranks).astype(np.int16)
     # The cut of a full bin, whose two events are the same, may wrap around.
-    return first + ((cut + part) * 2.0**32).astype(np.uint64), events.ravel()
+    return Events(first + ((cut + part) * 2.0**32).astype(np.uint64), events.ravel())
 
 
 @kernel(nogil=True)
-def _advance(words, kept, cuts, pairs, events, wanted, done, last, counts, moved, above):
+def _advance(streams, table, wanted, done, last, seen):
     """Go on from step `done` of a stretch, in which lane k makes wanted[k] steps, to step `last`.
 
-    `words` holds the streams, (4, LANES); these, `counts`, `moved` (as in `measure.Chain`) and
-    `above`, all three (levels, LANES), change in place: above[i] is the number of states left that
-    had a queue of length at least i. `kept`, like `words`, and `events` are room to work in. Return
-    the step that was reached: fewer than `last` if more levels are needed.
+    What was seen and the streams change in place. Return the step that was reached: fewer than
+    `last` if more levels are needed.
     """
+    words, kept, events = streams
+    cuts, pairs = table
+    counts, moved, above = seen
     levels = 2  # up to the first that is empty in all lanes
     while not _is_empty(counts, levels - 1):
         levels += 1

@@ -51,10 +51,11 @@ def test_rates_are_the_exact_drift(n, d, lam):
         room = np.minimum(s[1 : top + 1], n - s[1 : top + 1])
         s[1 : top + 1] += np.rint(rng.normal(size=top) * 3 * np.sqrt(room)).astype(np.int64)
         s[1 : top + 1] = np.minimum.accumulate(s[1 : top + 1])
-        logs, rise, fall, free = np.zeros((4, len(s)))
+        given = leaping.Room(*np.zeros((9, len(s))), s)
+        rise, fall, free = given.rise, given.fall, given.free
         for i in range(1, top + 1):
-            logs[i] = d * leaping._log_share(s[i], n)
-        leaping._rates(s, n, top, lam, logs, rise, fall, free)
+            given.logs[i] = d * leaping._log_share(s[i], n)
+        leaping._rates(s, top, leaping.Model(n, d, lam), given)
         expected = -drift(s, d, lam)[1 : top + 1]
         size = (rise + fall)[1 : top + 1]
         assert np.all(np.abs(free[1 : top + 1] - expected) < 1e-13 * size)
@@ -95,7 +96,7 @@ def test_few_long_queues_lose_jobs_at_rate_one(h):
     seen = np.zeros((draws, 3))
     for i in range(draws):
         s = before.copy()
-        leaping._few(rng, s, before, n, d, lam, 2, h, stay, rate)
+        leaping._few(rng, s, before, 2, h, stay, rate, leaping.Model(n, d, lam))
         assert np.all(np.diff(s) <= 0)
         seen[i] = s[3:6]
     expected, variance = np.zeros(3), np.zeros(3)

@@ -6,6 +6,7 @@ from oracles import Uniforms
 
 from supermarket import ParameterError, simulate_queues
 from supermarket.chains import queues
+from supermarket.chains.event_loop import Tally
 
 
 def plain_step(x, uniforms, d, lam, distinct):
@@ -41,10 +42,9 @@ def test_same_queue_is_joined_as_in_the_definition(d, distinct):
         stream = rng.random(d + 1)
         expected = plain_step(x, Uniforms(stream), d, 0.9, distinct)
         chain = queues._Queues(x.copy(), d, 0.9, not distinct, None)
-        kernel(
-            Uniforms(stream), chain._lengths, chain._order, chain.counts, d, 0.9, 1,
-            chain.counts * 0, chain.counts * 0,
-        )  # fmt: skip
+        state = chain._lengths, chain._order, chain.counts
+        tally = Tally(chain.counts * 0, chain.counts * 0)
+        kernel(Uniforms(stream), *state, chain._rule, 1, tally)
         assert chain._lengths.tolist() == expected
         at_least = [(np.array(expected) >= i).sum() for i in range(len(chain.counts))]
         assert chain.counts.tolist() == at_least
