@@ -66,21 +66,12 @@ class Twins:
         self._library = compiled(SOURCE, compiler, folder)
 
     def simulate(
-        self,
-        twin: str,
-        n: int,
-        d: int,
-        lam: float,
-        *,
-        horizon: float,
-        seed: int,
-        start: ArrayLike,
-        warmup: float | None = None,
-        batches: int = 64,
-        time_unit: str = "service",
+        self, twin: str, n: int, d: int, lam: float, *, start: ArrayLike, **options: Any
     ) -> Simulation:
         """Do what `supermarket.simulate` does, with `twin` "plain" or "table" as the engine."""
-        todo = plan(n, d, lam, horizon, seed, warmup, (), batches, True, time_unit, 1e11)
+        usual = {"warmup": None, "times": (), "batches": 64, "time_unit": "service"}
+        given = usual | options | {"replacement": True, "max_hours": 1e11}
+        todo = plan(n, d, lam, **given)
         rng = np.random.default_rng(todo.seed)
         counts = with_room(given_counts(n, start))
         function = getattr(self._library, twin)

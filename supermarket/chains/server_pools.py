@@ -22,7 +22,7 @@ their own, whose size does not depend on n. The policies:
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -237,7 +237,7 @@ def simulate_pools(
                 parts.append(chain.stretch(moment - now))
                 now = moment
             path.append(chain.at_least())
-            threshold_path.append(int(chain.state[_THRESHOLD]))
+            threshold_path.append(int(chain.state["threshold"][0]))
         if end > now:
             parts.append(chain.stretch(end - now))
         seen.append([sum(part) / (end - begin) for part in zip(*parts, strict=True)])
@@ -252,7 +252,7 @@ def simulate_pools(
         profile=by_pair[0].mean(axis=0),
         utility=float(utility.mean()),
         misplaced=float(misplaced.mean()),
-        max_tasks=int(chain.state[_MOST]),
+        max_tasks=int(chain.state["most"][0]),
         times=times,
         path=np.array(path, dtype=np.int64).reshape(-1, *pools.marginals.shape),
         threshold_path=np.array(threshold_path, dtype=np.int64),
@@ -307,8 +307,57 @@ def _start(
     return np.rint(shares * n).astype(np.int64), "given"
 
 
-# Entries of the chain's state, which the jitted steps change in place.
-_TASKS, _FIRST, _TIP, _FEWEST, _THRESHOLD, _GREEN, _MOST = range(7)
+# All tasks; the first pair that is not full, and the one that the last task should be in; the
+# fewest tasks of a pool; the threshold, the number of green pools; the most tasks of a pool so far.
+_STATE = np.dtype(
+    [(name, "i8") for name in ("tasks", "first", "tip", "fewest", "threshold", "green", "most")]
+)
+
+
+class _Counts(NamedTuple):
+    """The pools of each class with each number of tasks, and what is looked up in them.
+
+    `limits` holds the tasks that a pool of each class should have, `state` is of _STATE, shape
+    (1,), and `classes` and `levels` are the pairs in their order.
+    """
+
+    exact: NDArray[np.int64]
+    limits: NDArray[np.int64]
+    state: NDArray
+    classes: NDArray[np.int64]
+    levels: NDArray[np.int64]
+
+
+class _Order(NamedTuple):
+    """The place of each pair of a class and a level, and how many tasks there are room for.
+
+    `full` is for the pair alone, `room` for it and those before.
+    """
+
+    place: NDArray[np.int64]
+    full: NDArray[np.int64]
+    room: NDArray[np.int64]
+
+
+class _Law(NamedTuple):
+    """The number of pools, the rate of arrivals, the policy, and the tolerance in pools."""
+
+    n: int
+    arrivals: float
+    policy: int
+    tolerance: float
+
+
+class _Sums(NamedTuple):
+    """The tasks in each pair, as they are and as they should be, and what a stretch adds up.
+
+    `moved` gathers (change of a count) * (time of the change) for each change of `pairs`, and
+    `used[r]` the time at threshold r.
+    """
+
+    pairs: NDArray[np.int64]
+    moved: NDArray[np.float64]
+    used: NDArray[np.float64]
 
 
 class _Pools:
@@ -328,23 +377,22 @@ class _Pools:
         classes, levels = pools.order
         sizes = pools.sizes(n)
         m, most = pools.marginals.shape
-        self.order, self.n, self.rng = (classes, levels), n, np.random.default_rng(seed)
-        self.rule = (n, n * rho, policy, tolerance * n)
-        self.place = np.zeros((m, most + 1), dtype=np.int64)
-        self.place[classes, levels] = np.arange(m * most)
+        self.n, self.rng = n, np.random.default_rng(seed)
+        self.law = _Law(n, n * rho, policy, tolerance * n)
+        place = np.zeros((m, most + 1), dtype=np.int64)
+        place[classes, levels] = np.arange(m * most)
         self.exact = -np.diff(np.column_stack([sizes, at_least, np.zeros_like(sizes)]), axis=1)
-        self.room = np.cumsum(sizes[classes])
+        self.order = _Order(place, sizes[classes], np.cumsum(sizes[classes]))
         tasks = int(at_least.sum())
         both = np.stack([at_least, pools.assignment(n, tasks)])
         self.pairs = both[:, classes, levels - 1]
-        self.full = sizes[classes]
-        # The first pair that is not full, and the one that the last task should be in.
-        first = int(np.argmax(self.pairs[0] < self.full))
-        tip = int(np.searchsorted(self.room, tasks))
+        first = int(np.argmax(self.pairs[0] < self.order.full))
+        tip = int(np.searchsorted(self.order.room, tasks))
         highest = int(np.max(np.nonzero(self.exact)[1]))
-        self.state = np.array([tasks, first, tip, 0, threshold, 0, highest])
-        self.limits = np.zeros(m, dtype=np.int64)
-        self.state[_GREEN] = _limit(self.exact, *self.order, threshold, self.limits)
+        self.state = np.array([(tasks, first, tip, 0, threshold, 0, highest)], dtype=_STATE)
+        limits = np.zeros(m, dtype=np.int64)
+        self.counts = _Counts(self.exact, limits, self.state, classes, levels)
+        self.state["green"] = _limit(self.counts)
         self.events = 0
 
     def at_least(self) -> NDArray[np.int64]:
@@ -361,10 +409,9 @@ class _Pools:
         left = length
         while left > 0:
             moved, before = np.zeros(self.pairs.shape), left
-            done, left = _advance(
-                self.rng, self.exact, self.pairs, self.state, self.limits, *self.order,
-                self.place, self.full, self.room, *self.rule, left, _EVENTS_PER_CALL, moved, used,
-            )  # fmt: skip
+            sums = _Sums(self.pairs, moved, used)
+            given = self.counts, self.order, self.law, left, _EVENTS_PER_CALL, sums
+            done, left = _advance(self.rng, *given)
             # The integral of a count, from its changes and their times alone.
             pairs += self.pairs * (before - left) - moved
             self.events += done
@@ -377,85 +424,85 @@ class _Pools:
 
 
 @kernel(nogil=True)
-def _advance(
-    rng, exact, pairs, state, limits, classes, levels, place, full, room,
-    n, arrivals, policy, tolerance, length, most_events, moved, used,
-):  # fmt: skip
-    """Go on for `length` or `most_events`; return the events made and the time that is left.
-
-    Add to `moved` (change of a count) * (time of the change) for each change of `pairs`, and to
-    `used[r]` the time at threshold r.
-    """
+def _advance(rng, counts, order, law, length, most_events, sums):
+    """Go on for `length` or `most_events`; return the events made and the time that is left."""
+    exact, _, states, classes, levels = counts
+    place, full, room = order
+    n, arrivals, policy, tolerance = law
+    pairs, moved, used = sums
+    state = states[0]
     now, since = 0.0, 0.0
     top = exact.shape[1] - 1
     for done in range(most_events):
-        rate = arrivals + state[_TASKS]
+        rate = arrivals + state["tasks"]
         now += rng.standard_exponential() / rate
         if now >= length:  # without memory: what is left of the holding time is drawn anew
-            used[state[_THRESHOLD]] += length - since
+            used[state["threshold"]] += length - since
             return done, 0.0
         if rng.random() * rate < arrivals:
             if policy == 0:
-                chosen, j = classes[state[_FIRST]], levels[state[_FIRST]] - 1
+                chosen, j = classes[state["first"]], levels[state["first"]] - 1
             elif policy == 1:
-                r = state[_THRESHOLD]
-                chosen, j = _by_threshold(rng, exact, state, limits, classes, levels, n)
-                state[_THRESHOLD] = _learned(exact, state, classes, levels, tolerance)
+                r = state["threshold"]
+                chosen, j = _by_threshold(rng, counts, n)
+                state["threshold"] = _learned(counts, tolerance)
             elif policy == 2:
-                while _with_tasks(exact, state[_FEWEST]) == 0:
-                    state[_FEWEST] += 1
-                j = state[_FEWEST]
+                while _with_tasks(exact, state["fewest"]) == 0:
+                    state["fewest"] += 1
+                j = state["fewest"]
                 chosen = _one_of(rng, exact, j)
             else:
                 chosen, j = _any_pool(rng, exact, n)
-            _change(exact, state, limits, chosen, j, 1)
+            _change(counts, chosen, j, 1)
             pair = place[chosen, j + 1]
             pairs[0, pair] += 1
             moved[0, pair] += now
-            while pairs[0, state[_FIRST]] == full[state[_FIRST]]:
-                state[_FIRST] += 1
-            if state[_TASKS] > room[state[_TIP]]:
-                state[_TIP] += 1
-            pairs[1, state[_TIP]] += 1
-            moved[1, state[_TIP]] += now
-            if policy == 1 and state[_THRESHOLD] != r:
+            while pairs[0, state["first"]] == full[state["first"]]:
+                state["first"] += 1
+            if state["tasks"] > room[state["tip"]]:
+                state["tip"] += 1
+            pairs[1, state["tip"]] += 1
+            moved[1, state["tip"]] += now
+            if policy == 1 and state["threshold"] != r:
                 used[r] += now - since
                 since = now
-                state[_GREEN] = _limit(exact, classes, levels, state[_THRESHOLD], limits)
+                state["green"] = _limit(counts)
             if j + 1 == top:
-                used[state[_THRESHOLD]] += now - since
+                used[state["threshold"]] += now - since
                 return done + 1, length - now
         else:
-            chosen, j = _leaving(rng, exact, state)
-            _change(exact, state, limits, chosen, j, -1)
+            chosen, j = _leaving(rng, counts)
+            _change(counts, chosen, j, -1)
             pair = place[chosen, j]
             pairs[0, pair] -= 1
             moved[0, pair] -= now
-            state[_FIRST] = min(state[_FIRST], pair)
-            state[_FEWEST] = min(state[_FEWEST], j - 1)
-            pairs[1, state[_TIP]] -= 1
-            moved[1, state[_TIP]] -= now
-            if pairs[1, state[_TIP]] == 0 and state[_TIP] > 0:
-                state[_TIP] -= 1
-    used[state[_THRESHOLD]] += now - since
+            state["first"] = min(state["first"], pair)
+            state["fewest"] = min(state["fewest"], j - 1)
+            pairs[1, state["tip"]] -= 1
+            moved[1, state["tip"]] -= now
+            if pairs[1, state["tip"]] == 0 and state["tip"] > 0:
+                state["tip"] -= 1
+    used[state["threshold"]] += now - since
     return most_events, length - now
 
 
 @kernel(nogil=True)
-def _change(exact, state, limits, chosen, j, by):
+def _change(counts, chosen, j, by):
     """Move one pool of class `chosen` from j tasks to j + by."""
+    exact, limits, state = counts.exact, counts.limits, counts.state[0]
     exact[chosen, j] -= 1
     exact[chosen, j + by] += 1
-    state[_TASKS] += by
-    state[_MOST] = max(state[_MOST], j + by)
-    state[_GREEN] += int(j + by < limits[chosen]) - int(j < limits[chosen])
+    state["tasks"] += by
+    state["most"] = max(state["most"], j + by)
+    state["green"] += int(j + by < limits[chosen]) - int(j < limits[chosen])
 
 
 @kernel(nogil=True)
-def _leaving(rng, exact, state):
+def _leaving(rng, counts):
     """Return class and tasks of the pool of a task chosen at random."""
-    left = int(rng.random() * state[_TASKS])
-    for j in range(min(state[_MOST], exact.shape[1] - 1), 0, -1):
+    exact, state = counts.exact, counts.state[0]
+    left = int(rng.random() * state["tasks"])
+    for j in range(min(state["most"], exact.shape[1] - 1), 0, -1):
         for i in range(len(exact)):
             left -= j * exact[i, j]
             if left < 0:
@@ -496,25 +543,29 @@ def _any_pool(rng, exact, n):
 
 
 @kernel(nogil=True)
-def _by_threshold(rng, exact, state, limits, classes, levels, n):
+def _by_threshold(rng, counts, n):
     """Return class and tasks of a random green, else yellow, else any pool."""
-    if state[_GREEN] > 0:
-        left = int(rng.random() * state[_GREEN])
+    exact, limits, states, classes, levels = counts
+    state = states[0]
+    if state["green"] > 0:
+        left = int(rng.random() * state["green"])
         for i in range(len(exact)):
             for j in range(limits[i] - 1, -1, -1):
                 left -= exact[i, j]
                 if left < 0:
                     return i, j
-    i, j = classes[state[_THRESHOLD]], levels[state[_THRESHOLD]] - 1
+    i, j = classes[state["threshold"]], levels[state["threshold"]] - 1
     if exact[i, j] > 0:
         return i, j
     return _any_pool(rng, exact, n)
 
 
 @kernel(nogil=True)
-def _learned(exact, state, classes, levels, tolerance):
+def _learned(counts, tolerance):
     """Return the threshold after an arrival, from the state that it finds."""
-    r, green = state[_THRESHOLD], state[_GREEN]
+    exact, _, states, classes, levels = counts
+    state = states[0]
+    r, green = state["threshold"], state["green"]
     if r > 0 and green >= tolerance:
         return r - 1
     if green + exact[classes[r], levels[r] - 1] <= 1 and r + 1 < len(classes):
@@ -523,11 +574,12 @@ def _learned(exact, state, classes, levels, tolerance):
 
 
 @kernel(nogil=True)
-def _limit(exact, classes, levels, threshold, limits):
+def _limit(counts):
     """Set the tasks that a pool of each class should have; return the number of green pools."""
+    exact, limits, states, classes, levels = counts
     for i in range(len(limits)):
         limits[i] = 0
-    for pair in range(threshold):
+    for pair in range(states[0]["threshold"]):
         limits[classes[pair]] = levels[pair]
     green = 0
     for i in range(len(exact)):

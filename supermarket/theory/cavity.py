@@ -140,9 +140,8 @@ class CavityEquilibrium:
         """
         law, lam = unit(self.service), self.lam * self.service.mean
         if self.log_edges is not None:
-            coarse = with_panels(
-                law, self.d, lam, self.levels, self.log_edges, SIZE - 4, -math.inf, halve=False
-            )[0]
+            given = law, self.d, lam, self.levels, self.log_edges
+            coarse = with_panels(*given, coarse=True)[0]
         elif self.step is not None:
             coarse = by_mixture(Thinned(law), self.d, lam, self.levels, self.arithmetic).log_tail
         else:

@@ -232,7 +232,8 @@ def paths(
         _reflected(rng, barrier, back, x, y, times, step, found)
     elif isinstance(overflow, ExponentialOverflow):
         c, barrier = real("c", overflow.c, 0.0, open_low=True), real("barrier", overflow.barrier)
-        _exponential(rng, c, barrier, effective_barrier(overflow), back, x, y, times, step, found)
+        given, effective = ExponentialOverflow(c, barrier), effective_barrier(overflow)
+        _exponential(rng, given, effective, back, (x, y), times, step, found)
     else:
         _linear(rng, real("alpha", overflow.alpha, 0.0, open_low=True), k, x, y, times, found)
     return found
@@ -262,19 +263,18 @@ def _linear(
 @kernel(nogil=True)
 def _exponential(
     rng: np.random.Generator,
-    c: float,
-    barrier: float,
+    overflow: ExponentialOverflow,
     effective: float,
     back: float,
-    x_start: float,
-    y_start: float,
+    start: tuple[float, float],
     times: NDArray[np.float64],
     step: float,
     found: NDArray[np.float64],
 ) -> None:
     """Strang's splitting; x = Z_k, y = Z_{k+1}."""
+    c, barrier = overflow
     for path in found:
-        x, y, now = x_start, y_start, 0.0
+        (x, y), now = start, 0.0
         for j in range(len(times)):
             while now < times[j]:
                 distance = max(effective - x, 1.0 / c)

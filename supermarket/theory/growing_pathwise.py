@@ -16,6 +16,7 @@ by itself (derived in this project).
 
 import math
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
@@ -152,15 +153,14 @@ def driven(
         )
     starts = np.zeros((len(rows), 3))
     starts[:, : begun.shape[-1]] = begun
-    kind, one, other = _rule(overflow)
-    if kind == _REFLECTED:
-        above = np.maximum(starts[:, 0] - one, 0.0)
+    rule = _rule(overflow, 1.0 if integer("k", k, 1) == 1 else 0.0)
+    if rule.kind == _REFLECTED:
+        above = np.maximum(starts[:, 0] - rule.one, 0.0)
         starts[:, 0] -= above
         starts[:, 1] += above
-    back = 1.0 if integer("k", k, 1) == 1 else 0.0
     found = np.empty((*rows.shape, 2))
     rng = np.random.default_rng(seed)
-    _drive(rng, kind, one, other, back, starts, times, rows, step, found)
+    _drive(rng, rule, starts, times, rows, step, found)
     return found[0] if noise.ndim == 1 else found
 
 
@@ -235,13 +235,23 @@ def _simulated(overflow: Overflow, time: float, k: int) -> tuple[float, float, f
 _LINEAR, _EXPONENTIAL, _REFLECTED = 0, 1, 2
 
 
-def _rule(overflow: Overflow) -> tuple[int, float, float]:
-    """Return the kind of overflow and its two numbers, for the compiled loop."""
+class _Rule(NamedTuple):
+    """The kind of overflow, its two numbers, and the rate at which level k falls back."""
+
+    kind: int
+    one: float
+    other: float
+    back: float
+
+
+def _rule(overflow: Overflow, back: float) -> _Rule:
+    """Return what the compiled loop knows of the diffusion."""
     if isinstance(overflow, LinearOverflow):
-        return _LINEAR, real("alpha", overflow.alpha, 0.0, open_low=True), 0.0
+        return _Rule(_LINEAR, real("alpha", overflow.alpha, 0.0, open_low=True), 0.0, back)
     if isinstance(overflow, ExponentialOverflow):
-        return _EXPONENTIAL, real("c", overflow.c, 0.0, open_low=True), overflow.barrier
-    return _REFLECTED, real("barrier", overflow.barrier), 0.0
+        c = real("c", overflow.c, 0.0, open_low=True)
+        return _Rule(_EXPONENTIAL, c, float(overflow.barrier), back)
+    return _Rule(_REFLECTED, real("barrier", overflow.barrier), 0.0, back)
 
 
 def _increasing(times: ArrayLike) -> Floats:
@@ -256,10 +266,7 @@ def _increasing(times: ArrayLike) -> Floats:
 @kernel(nogil=True)
 def _drive(
     rng: np.random.Generator,
-    kind: int,
-    one: float,
-    other: float,
-    back: float,
+    rule: _Rule,
     starts: Floats,
     times: Floats,
     rows: Floats,
@@ -267,6 +274,7 @@ def _drive(
     found: Floats,
 ) -> None:
     """Step between the times along a bridge; x = Z_k, y = Z_{k+1}, z = Z_{k+2}."""
+    kind, one, other, back = rule
     effective = (
         other + (2.0 * math.log(one) - 0.5772156649015329) / one if kind == _EXPONENTIAL else 0.0
     )

@@ -11,6 +11,7 @@ Derived in this project.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,14 @@ from supermarket.validation import ParameterError
 _MARGIN = 42.0  # nodes reach down to exp(-42) = 6e-19 of the arrival rate
 _SMALLEST = -650.0  # linear arithmetic stops where a transform may fall below exp(-650) = 5e-283
 _MOST_NODES = 6_000_000  # 50 MB an array
+
+
+class Nodes(NamedTuple):
+    """The exponentials of the mixture: v_j, lam_{k-1} G_{k-1}(x_j) and x_j."""
+
+    share: np.ndarray
+    inflow: np.ndarray
+    x: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -66,8 +75,8 @@ def by_mixture(service: ServiceLaw, d: int, lam: float, levels: int, arithmetic:
     if arithmetic != "log":
         while k < levels and not _too_small(tail[k], d, lam):
             mixture, inflow = _reach(mixture, inflow, service, d, log_lam, np.log(tail[k]), k)
-            nodes = np.exp(mixture.log_rate), np.exp(mixture.log_share)
-            k = _linear_levels(tail, rates, inflow, *nodes, d, lam, k, mixture.low)
+            nodes = Nodes(np.exp(mixture.log_share), inflow, np.exp(mixture.log_rate))
+            k = _linear_levels(tail, rates, nodes, d, lam, k, mixture.low)
         log_tail[2 : k + 1], log_rates[1:k] = np.log(tail[2 : k + 1]), np.log(rates[1:k])
     if arithmetic == "linear" and k < levels:
         raise ParameterError(
@@ -198,15 +207,14 @@ def _too_small(tail: float, d: int, lam: float) -> bool:
 def _linear_levels(
     tail: np.ndarray,
     rates: np.ndarray,
-    inflow: np.ndarray,
-    x: np.ndarray,
-    share: np.ndarray,
+    nodes: Nodes,
     d: int,
     lam: float,
     k: int,
     low: float,
 ) -> int:
     """Fill `tail` and `rates` from level k on; return the level reached with these nodes."""
+    share, inflow, x = nodes
     while k < tail.size - 1:
         here = tail[k]
         least = lam * here ** (d - 1)

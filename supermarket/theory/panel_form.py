@@ -11,6 +11,8 @@ so ages, densities and the service law's tail may be far outside float64's range
 where the law or some :math:`g_k` is not resolved. Derived in this project.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.polynomial import legendre
 
@@ -59,7 +61,7 @@ def by_panels(
         log_edges, below, most = _edges(service, d, lam, levels, depth), -depth, _MOST_WORK // sure
         if log_edges.size <= most:
             log_tail, log_rates, log_edges, k = with_panels(
-                service, d, lam, levels, log_edges, SIZE, -depth, most=most
+                service, d, lam, levels, log_edges, -depth, most
             )
             below = log_tail[k]
             if k == levels and (bounded or below >= -depth):
@@ -81,28 +83,31 @@ def with_panels(
     lam: float,
     levels: int,
     log_edges: np.ndarray,
-    size: int,
-    least_tail: float,
-    halve: bool = True,
+    least_tail: float = -np.inf,
     most: float = np.inf,
+    coarse: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-    """Climb with these panels, or halves of them; also return the level reached."""
+    """Climb with these panels, or halves of them; also return the level reached.
+
+    No panel is halved if it is to be `coarse`, with three quarters of the coefficients.
+    """
+    size = SIZE - SIZE // 4 if coarse else SIZE
     log_tail, log_rates = first_levels(d, lam, levels)
     while True:
         work, log_work = _work(service, log_edges, size)
         rough = _ends(work * (2 * np.arange(size) + 1)) > _UNRESOLVED
-        if not (halve and np.any(rough & _wide(log_edges))) or log_edges.size > most:
+        if coarse or not np.any(rough & _wide(log_edges)) or log_edges.size > most:
             break
         log_edges = _halved(log_edges, rough & _wide(log_edges))
     flow, log_flow = np.zeros_like(work), np.full(work.shape[0], -np.inf)
     k = 1
     while k < levels and log_tail[k] >= least_tail and log_edges.size <= most:
-        state = _state(flow, log_flow, work, log_work, log_edges, _UNRESOLVED if halve else np.inf)
+        state = _state(flow, log_flow, work, log_work, log_edges, np.inf if coarse else _UNRESOLVED)
         before = k
         k = _climb(log_tail, log_rates, k, d, np.log(lam), state, -np.inf, least_tail)
         if k == before:
             break
-        rough = state[9] & _wide(log_edges)
+        rough = state.rough & _wide(log_edges)
         if np.any(rough):
             log_edges = _halved(log_edges, rough)
             work, log_work = _work(service, log_edges, size)
@@ -202,7 +207,7 @@ class Replay:
         """
         _serve(self._state, self._log_rates[k], self._log_starts[k])
         _accept(self._state, self._log_rates[k])
-        return self._state[:2]
+        return self._state.flow, self._state.log_flow
 
 
 def _edges(service: ServiceLaw, d: int, lam: float, levels: int, depth: float) -> np.ndarray:
@@ -222,6 +227,40 @@ def _edges(service: ServiceLaw, d: int, lam: float, levels: int, depth: float) -
     return np.append(-np.inf, log_edges)
 
 
+class State(NamedTuple):
+    """What `_serve` and `_accept` share.
+
+    Attributes
+    ----------
+    flow, trial : ndarray of float64, shape (panels, size)
+        Coefficients of lam_{k-1} g_{k-1}, which flows into level k, and of the last trial of g_k.
+    log_flow, log_trial : ndarray of float64, shape (panels,)
+        Logarithms of their units.
+    work, log_work : ndarray of float64, shapes (panels, size) and (panels,)
+        What integrates g R: see `_work`.
+    log_widths : ndarray of float64, shape (panels,)
+    inverse : ndarray of float64, shape (size,)
+        1 / (2 m + 1).
+    scratch : ndarray of float64, shape (2, size)
+    rough : ndarray of bool, shape (panels,)
+        Which panels do not resolve g_k.
+    unresolved : float
+        Last coefficients above this, relative to the first, make a panel rough.
+    """
+
+    flow: np.ndarray
+    log_flow: np.ndarray
+    trial: np.ndarray
+    log_trial: np.ndarray
+    work: np.ndarray
+    log_work: np.ndarray
+    log_widths: np.ndarray
+    inverse: np.ndarray
+    scratch: np.ndarray
+    rough: np.ndarray
+    unresolved: float
+
+
 def _state(
     flow: np.ndarray,
     log_flow: np.ndarray,
@@ -229,21 +268,21 @@ def _state(
     log_work: np.ndarray,
     log_edges: np.ndarray,
     unresolved: float,
-) -> tuple:
-    """Return the arrays that `_serve` and `_accept` share."""
+) -> State:
+    """Return the state before a level, with room for trials."""
     panels, size = flow.shape
-    return (
+    return State(
         flow,
         log_flow,
-        np.zeros_like(flow),
-        np.zeros_like(log_flow),
-        work,
-        log_work,
-        log_width(log_edges),
-        1 / (2 * np.arange(size) + 1),
-        np.zeros((2, size)),
-        np.zeros(panels, dtype=np.bool_),
-        unresolved,
+        trial=np.zeros_like(flow),
+        log_trial=np.zeros_like(log_flow),
+        work=work,
+        log_work=log_work,
+        log_widths=log_width(log_edges),
+        inverse=1 / (2 * np.arange(size) + 1),
+        scratch=np.zeros((2, size)),
+        rough=np.zeros(panels, dtype=np.bool_),
+        unresolved=unresolved,
     )
 
 
@@ -303,9 +342,10 @@ def _flow_halved(
 
 
 @kernel
-def _serve(state: tuple, log_rate: float, log_start: float) -> float:
+def _serve(state: State, log_rate: float, log_start: float) -> float:
     """Solve for the coefficients of g_k, panel by panel; return the log of its integral with R."""
-    flow, log_flow, trial, log_trial, work, log_work, log_widths, inverse, scratch = state[:9]
+    flow, log_flow, trial, log_trial = state.flow, state.log_flow, state.trial, state.log_trial
+    work, log_work, log_widths = state.work, state.log_work, state.log_widths
     size = flow.shape[1]
     left, log_left = 1.0, log_start
     total, log_total = 0.0, -np.inf
@@ -321,7 +361,7 @@ def _serve(state: tuple, log_rate: float, log_start: float) -> float:
         half = 0.5 * np.exp(log_rate + log_step)
         source = 0.5 * np.exp(log_source - top)
         begin = left * np.exp(log_left - top)
-        right = decay(flow[p], source, half, begin, inverse, scratch, trial[p])
+        right = decay(flow[p], source, half, begin, state.inverse, state.scratch, trial[p])
         served = 0.0
         for m in range(size):
             served += trial[p, m] * work[p, m]
@@ -388,10 +428,10 @@ def decay(
 
 
 @kernel
-def _accept(state: tuple, log_rate: float) -> bool:
+def _accept(state: State, log_rate: float) -> bool:
     """Make the last trial the inflow of the next level; mark the panels that do not resolve it."""
-    flow, log_flow, trial, log_trial = state[:4]
-    rough, unresolved = state[9], state[10]
+    flow, log_flow, trial, log_trial = state.flow, state.log_flow, state.trial, state.log_trial
+    rough = state.rough
     size = flow.shape[1]
     highest, any_rough = -np.inf, False
     for p in range(flow.shape[0]):
@@ -405,7 +445,7 @@ def _accept(state: tuple, log_rate: float) -> bool:
         # relative to the largest density at this age or below: younger ages flow into older ones
         highest = max(highest, log_largest)
         end = max(abs(flow[p, size - 1]), abs(flow[p, size - 2]))
-        rough[p] = end * np.exp(log_largest - highest) > unresolved
+        rough[p] = end * np.exp(log_largest - highest) > state.unresolved
         any_rough |= rough[p]
     return not any_rough
 
