@@ -21,6 +21,49 @@ def defined():
     return found
 
 
+MOST_PARAMETERS = 8
+# Public functions that are still to be narrowed.
+WIDE = {
+    "burst_elsewhere",
+    "couple_ranks",
+    "couple_replicas",
+    "leap",
+    "plan",
+    "simulate",
+    "simulate_fifo",
+    "simulate_memory",
+    "simulate_network",
+    "simulate_pools",
+    "simulate_queues",
+    "simulate_replicas",
+    "_network_plan",
+}
+
+
+def parameters(function):
+    """Return the names of all parameters; `self` and `cls` are none."""
+    given = function.args
+    named = [*given.posonlyargs, *given.args, *given.kwonlyargs, given.vararg, given.kwarg]
+    return [one.arg for one in named if one is not None and one.arg not in ("self", "cls")]
+
+
+def test_no_function_has_more_than_eight_parameters():
+    files = [
+        file
+        for folder in ("supermarket", "tools", "benchmarks")
+        for file in (ROOT / folder).rglob("*.py")
+    ]
+    functions = [
+        node
+        for file in files
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    assert len(functions) > 1000
+    wide = {one.name for one in functions if len(parameters(one)) > MOST_PARAMETERS}
+    assert wide == WIDE
+
+
 def test_no_name_of_the_reference_is_defined_twice():
     text = (ROOT / "book" / "api.md").read_text(encoding="utf-8")
     paths = re.findall(r"auto(?:function|class):: supermarket\.([\w.]+)", text)

@@ -76,10 +76,13 @@ def advance(
 @kernel(nogil=True)
 def _advance(rng, first, second, rule, steps, width, room, rare_falls):
     bands, cut, kinds = room
-    room_left = len(first.counts) - 2
-    done, apart = 0, _distance(first.counts, second.counts)
+    s, t = first.counts, second.counts
+    (up, down), (up_t, down_t) = first.kinds, second.kinds
+    done, apart = 0, _distance(s, t)
     while done < steps and apart > 0:
-        if max(_top(first.counts), _top(second.counts)) == room_left:
+        top, top_t = _top(s), _top(t)
+        highest = max(top, top_t)
+        if highest == len(s) - 2:
             break
         batch = min(_begin(first, rule, width), _begin(second, rule, width))
         bounds = _merge(first, second, bands, rare_falls)
@@ -90,9 +93,14 @@ def _advance(rng, first, second, rule, steps, width, room, rare_falls):
         while done < stop and inside and apart > 0:
             count, hit = _until_open(rng, stop - done, certain, open_)
             _draw_kinds(rng, count, bounds, cut, kinds)
-            if _prepare(first, bounds, kinds) & _prepare(second, bounds, kinds):
-                _add(first)
-                _add(second)
+            _of_one(bounds, kinds, first.lengths, up, down)
+            _of_one(bounds, kinds, second.lengths, up_t, down_t)
+            if _any_order(s, top, first.kinds, first.bands) and _any_order(
+                t, top_t, second.kinds, second.bands
+            ):
+                for i in range(1, highest + 1):
+                    s[i] += up[i] - down[i]
+                    t[i] += up_t[i] - down_t[i]
                 done += count
             else:
                 done, inside = _in_order(rng, first, second, bounds, done, count, kinds)
@@ -101,8 +109,8 @@ def _advance(rng, first, second, rule, steps, width, room, rare_falls):
                 place = _open_place(rng, rule, bands, cut, arrivals, spans)
                 inside = _fall(first, rule, place) & _fall(second, rule, place)
             if hit or not inside:
-                apart = _distance(first.counts, second.counts)
-    return done, _distance(first.counts, second.counts)
+                apart = _distance(s, t)
+    return done, _distance(s, t)
 
 
 @kernel(nogil=True)
@@ -138,28 +146,14 @@ def _begin(one, rule, width):
 
 
 @kernel(nogil=True)
-def _prepare(one, bounds, kinds):
-    """Turn how often the kinds of certain events come into the rises and falls of each count.
-
-    Tell whether no order of them leads a count out of its band on the way.
-    """
-    up, down = one.kinds
-    lengths = one.lengths
+def _of_one(bounds, kinds, lengths, up, down):
+    """Turn how often the kinds of certain events come into the rises and falls of each count."""
     for i in range(len(up)):
         up[i] = down[i] = 0
     for m in range(1, bounds + 1):
         up[lengths[m - 1] + 1] += kinds.up[m]
         down[lengths[m]] += kinds.down[m]
     down[0] = 0  # a departure from an empty queue changes nothing
-    return _any_order(one.counts, _top(one.counts), one.kinds, one.bands)
-
-
-@kernel(nogil=True)
-def _add(one):
-    """Add the rises and falls to the counts."""
-    s, up, down = one.counts, one.kinds.up, one.kinds.down
-    for i in range(1, len(s)):
-        s[i] += up[i] - down[i]
 
 
 @kernel(nogil=True)
