@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,8 @@ from numpy.typing import NDArray
 from benchmarks.memory import growth
 from benchmarks.others import HORIZONS, OTHERS, installed
 from benchmarks.twins import FLAGS, Compiler, Twins, find_compiler
-from supermarket import fixed_point, simulate, simulate_queues
+from supermarket import Schedule, Supermarket, fixed_point, simulate
 from supermarket.chains import ranks, replicas
-from supermarket.chains.measure import Simulation
-from supermarket.chains.replicas import simulate_replicas
 from supermarket.statistics import Interval, batch_interval
 
 Steps = Callable[[int], object]  # makes so many steps of a chain
@@ -35,7 +34,7 @@ QUICK: list[Case] = [(2, 0.9, 10**3), (1000, 0.999, 10**5)]
 OTHERS_CASE: Case = (2, 0.9, 100)
 MOST_QUEUES = 10**7  # the labelled chain holds every queue in memory
 MOST_STEPS = 5 * 10**10
-PLAIN, TABLE, REPLICAS = "C plain", "C table", "C replicas"
+PLAIN, TABLE, LANES = "C plain", "C table", "C lanes"
 ENGINES = ("scan", "table", "ranks", "batches")
 
 
@@ -73,45 +72,43 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def runs(twins: Twins | None, d: int, lam: float, n: int) -> dict[str, Steps]:
     """Return by name what makes steps of the chain from its fixed point, ready to be timed."""
-    profile = start_profile(n, d, lam)
-    rule = {"n": n, "d": d, "lam": lam, "seed": 1, "warmup": 0.0, "batches": 2}
+    shop, profile = Supermarket(n, d, lam), start_profile(n, d, lam)
 
     def twin(name: str) -> Steps:
-        return lambda steps: twins.simulate(
-            name, horizon=steps, time_unit="steps", start=profile, **rule
-        )
+        return lambda steps: twins.simulate(name, shop, in_steps(steps), seed=1, start=profile)
 
-    def engine(name: str) -> Steps:
-        return lambda steps: simulate(
-            horizon=steps, time_unit="steps", start=profile, engine=name, **rule
-        )
+    def engine(name: str, start: NDArray = profile) -> Steps:
+        return lambda steps: simulate(shop, in_steps(steps), seed=1, start=start, engine=name)
 
     ready = {} if twins is None else {PLAIN: twin("plain"), TABLE: twin("table")}
     ready |= {name: engine(name) for name in ENGINES if name != "ranks" or n <= ranks.MOST}
 
-    def copies(run: Callable[..., list[Simulation]]) -> Steps:
+    def copies(run: Callable[..., object]) -> Steps:
         return lambda steps: run(
-            replicas=replicas.LANES, horizon=max(steps // replicas.LANES, 2), time_unit="steps",
-            start=profile, **rule,
+            shop, in_steps(max(steps // replicas.LANES, 2)), seed=1, start=profile,
+            copies=replicas.LANES,
         )  # fmt: skip
 
     if n <= replicas.MOST:
-        ready["replicas"] = copies(simulate_replicas)
+        ready["lanes"] = copies(simulate)
         if twins is not None:
-            ready[REPLICAS] = copies(twins.simulate_replicas)
+            ready[LANES] = copies(twins.simulate_lanes)
     if n <= MOST_QUEUES:
         counts = np.rint(profile * n).astype(np.int64)
         lengths = np.repeat(np.arange(len(counts)), -np.diff(counts, append=0))
         np.random.default_rng(1).shuffle(lengths)
-        ready["queues"] = lambda steps: simulate_queues(
-            horizon=steps, time_unit="steps", lengths=lengths, **rule
-        )
+        ready["labelled"] = engine("labelled", lengths)
     return ready
+
+
+def in_steps(steps: int) -> Schedule:
+    """Return the schedule of so many steps that are measured as little as can be."""
+    return Schedule(steps, warmup=0, batches=2, unit="steps", max_hours=1e11)
 
 
 def start_profile(n: int, d: int, lam: float) -> NDArray[np.float64]:
     """Return the levels of the fixed point that at least half a queue of n reaches."""
-    profile = fixed_point(lam, d, 250 if d == 1 else 10)
+    profile = fixed_point(Supermarket(inf, d, lam), 250 if d == 1 else 10)
     return profile[profile * n > 0.5]
 
 
@@ -155,7 +152,7 @@ def against(name: str, horizon: float) -> dict[str, Any] | str:
     d, lam, n = OTHERS_CASE
     warmup = 50.0
     means, seconds = OTHERS[name](n, d, lam, horizon, warmup, 32, 1)
-    ours = simulate(n, d, lam, horizon=10 * horizon, seed=2).mean_queue_interval(0.999)
+    ours = simulate(Supermarket(n, d, lam), 10 * horizon, seed=2).interval("mean queue", 0.999)
     theirs = batch_interval(means, 0.999)
     known = np.isfinite([theirs.low, ours.low]).all()
     return {
@@ -232,9 +229,9 @@ def table(results: dict[str, Any]) -> pd.DataFrame:
         if PLAIN in ns:
             taken = case["ns"][PLAIN]
             row["C plain"] = f"{ns[PLAIN]:.1f} ({min(taken):.1f} to {max(taken):.1f})"
-            names = (TABLE, REPLICAS, *ENGINES, "replicas", "queues")
+            names = (TABLE, LANES, *ENGINES, "lanes", "labelled")
             row |= {name: f"{ns[PLAIN] / ns[name]:.3g}" for name in names if name in ns}
-            for name, twin in (("table", TABLE), ("replicas", REPLICAS)):
+            for name, twin in (("table", TABLE), ("lanes", LANES)):
                 if name in ns:
                     row[f"{name} / {twin}"] = f"{ns[name] / ns[twin]:.2f}"
             if (case["d"], case["lam"], case["n"]) == OTHERS_CASE:

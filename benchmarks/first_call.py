@@ -18,41 +18,33 @@ import pandas as pd
 
 FIRST = "from supermarket import *; "
 CALLS = {
-    "simulate, n = 1e3": "simulate(1000, 2, 0.9, horizon=10, seed=1)",
-    "simulate, n = 1e6": "simulate(10**6, 2, 0.9, horizon=0.5, seed=1)",
-    "simulate, n = 1e9": "simulate(10**9, 2, 0.9, horizon=0.01, warmup=0, seed=1)",
-    "simulate_fifo": "simulate_fifo(1000, 2, 0.7, Exponential(), horizon=10, seed=1)",
-    "simulate_memory, n = 1e3": "simulate_memory(1000, 1, 0.7, horizon=10, seed=1)",
-    "simulate_memory, n = 1e6": "simulate_memory(10**6, 1, 0.7, horizon=0.5, seed=1)",
-    "simulate_replicas": (
-        "from supermarket.chains.replicas import simulate_replicas; "
-        "simulate_replicas(100, 2, 0.7, replicas=8, horizon=10, seed=1)"
+    "simulate, n = 1e3": "simulate(Supermarket(1000, 2, 0.9), 10, seed=1)",
+    "simulate, n = 1e6": "simulate(Supermarket(10**6, 2, 0.9), 0.5, seed=1)",
+    "simulate, n = 1e9": "simulate(Supermarket(10**9, 2, 0.9), Schedule(0.01, warmup=0), seed=1)",
+    "simulate, jobs": "simulate(Supermarket(1000, 2, 0.7), 10, engine='jobs', seed=1)",
+    "simulate, memory, n = 1e3": (
+        "simulate(Supermarket(1000, 1, 0.7, policy='memory'), 10, seed=1)"
     ),
-    "leap": (
-        "from supermarket.chains.leaping import leap; "
-        "leap(10**17, 8_000_000, 1 - 6e-11, horizon=8e6, warmup=0, seed=1)"
+    "simulate, memory, n = 1e6": (
+        "simulate(Supermarket(10**6, 1, 0.7, policy='memory'), 0.5, seed=1)"
     ),
-    "couple_ranks": (
-        "from supermarket.chains.coupled import couple_ranks; "
-        "couple_ranks(1000, 2, 0.7, starts=('empty', [1.0, 1.0]), horizon=50, seed=1)"
-    ),
-    "couple_ranks, batches": (
-        "from supermarket.chains.coupled import couple_ranks; "
-        "couple_ranks(10**8, 2, 0.7, starts=('empty', [1.0, 1.0]), horizon=0.1, seed=1)"
+    "simulate, copies": "simulate(Supermarket(100, 2, 0.7), 10, copies=8, seed=1)",
+    "leap": "leap(Supermarket(10**17, 8_000_000, 1 - 6e-11), Schedule(8e6, warmup=0), seed=1)",
+    "couple": "couple(Supermarket(1000, 2, 0.7), 50, starts=('empty', [1.0, 1.0]), seed=1)",
+    "couple, batches": (
+        "couple(Supermarket(10**8, 2, 0.7), 0.1, starts=('empty', [1.0, 1.0]), seed=1)"
     ),
     "equilibrium_draws": (
         "from supermarket.chains.perfect import equilibrium_draws; "
         "equilibrium_draws(n=50, d=2, lam=0.5, draws=2, seed=1)"
     ),
-    "simulate_network": (
-        "network = jackson_network([0.3, 0.0], [[0.0, 1.0], [0.5, 0.0]], 2); "
-        "simulate_network(network, 1000, horizon=10, seed=1)"
+    "simulate, stations": (
+        "network = jackson_network([0.3, 0.0], [[0.0, 1.0], [0.5, 0.0]], 2, n=1000); "
+        "simulate(network, 10, seed=1)"
     ),
-    "simulate_pools": (
-        "from supermarket.chains.server_pools import simulate_pools; "
-        "from supermarket.pools import server_pools; "
-        "simulate_pools(server_pools([1.0], [lambda x: -x * x], levels=40), 100, 3.5, "
-        "horizon=20, seed=1)"
+    "simulate, pools": (
+        "pools = server_pools([1.0], [lambda x: -x * x], levels=40); "
+        "simulate(PoolSystem(pools, 100, 3.5), 20, seed=1)"
     ),
     "cavity, Lomax": "cavity(Lomax(1.7), 2, 0.9, 50)",
     "cavity, constant": "cavity(Deterministic(), 2, 0.9, 8)",

@@ -17,11 +17,12 @@ def growth(n: int, steps: int) -> float:
 
 
 def _main(n: int, steps: int) -> None:
-    from supermarket import simulate
+    from supermarket import Schedule, Supermarket, simulate
 
     def run(n: int) -> float:
+        shop, schedule = Supermarket(n, 2, 0.9), Schedule(steps, warmup=0, unit="steps")
         for engine in ("scan", "table"):
-            simulate(n, 2, 0.9, horizon=steps, warmup=0, time_unit="steps", seed=1, engine=engine)
+            simulate(shop, schedule, seed=1, engine=engine)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak / (2**20 if sys.platform == "darwin" else 2**10)
 

@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from benchmarks.__main__ import machine
 from benchmarks.others import OTHERS, installed
 from benchmarks.twins import Compiler, compiled, find_compiler
+from supermarket import Schedule, Supermarket, simulate
 from supermarket.chains import fifo
 from supermarket.chains.departures import Net
 from supermarket.service import Exponential, Lomax, ServiceLaw
@@ -106,7 +108,7 @@ def timed(
     def run(name: str, until: float) -> tuple[float, int]:
         network = networks[name]
         events, began = network.events, time.process_time()
-        network.run(until)
+        network.go(0.0, until)
         return time.process_time() - began, network.events - events
 
     for name in reversed(networks):
@@ -130,8 +132,8 @@ def timed(
 
 
 def _network(discipline: str, service: ServiceLaw, d: int, n: int) -> fifo.Network:
-    todo = fifo._network_plan(n, d, LAM, service, 1.0, 1, 0.0, (), 8, False, 1.0)
-    return fifo.Network(todo, service, discipline, None)
+    model = Supermarket(n, d, LAM, False, service=service, discipline=discipline)
+    return fifo.Network(model, SeedSequence(1), None)
 
 
 def against(name: str, horizon: float) -> dict[str, Any] | str:
@@ -145,11 +147,11 @@ def against(name: str, horizon: float) -> dict[str, Any] | str:
     n, d, warmup = 100, 2, 50.0
     means, seconds = OTHERS[name](n, d, LAM, horizon, warmup, 32, 1)
     began = time.perf_counter()
-    run = fifo.simulate_fifo(
-        n, d, LAM, Exponential(), horizon=10 * horizon, warmup=warmup, seed=2, replacement=True
+    run = simulate(
+        Supermarket(n, d, LAM), Schedule(10 * horizon, warmup=warmup), seed=2, engine="jobs"
     )
     ours = (time.perf_counter() - began) / run.events * 1e9
-    found, theirs = run.mean_queue_interval(0.999), batch_interval(means, 0.999)
+    found, theirs = run.interval("mean queue", 0.999), batch_interval(means, 0.999)
     known = np.isfinite([theirs.low, found.low]).all()
     return {
         "ns": seconds / ((warmup + horizon) * n * 2 * LAM) * 1e9,

@@ -4,18 +4,20 @@ import argparse
 import statistics
 import sys
 from collections.abc import Sequence
+from math import inf
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from benchmarks.__main__ import Steps, interleaved, start_profile
+from benchmarks.__main__ import Steps, in_steps, interleaved, start_profile
 from supermarket import (
+    Schedule,
+    Supermarket,
     jackson_network,
     log_memory_fixed_point,
     network_fixed_point,
     simulate,
-    simulate_memory,
-    simulate_network,
 )
 
 LAM = 0.9
@@ -25,28 +27,25 @@ ALONE = np.zeros((3, 3))
 
 def contenders(n: int, d: int) -> dict[str, Steps]:
     """Return by name what makes steps of each chain from its fixed point, ready to be timed."""
-    rule = {"seed": 1, "warmup": 0.0, "batches": 2}
-    steps = rule | {"time_unit": "steps"}
     plain = start_profile(n, d, LAM)
-    shares = np.exp(log_memory_fixed_point(LAM, d, 60))
+    shares = np.exp(log_memory_fixed_point(Supermarket(inf, d, LAM, policy="memory"), 60))
     shares = shares[shares * n > 0.5]
 
-    def ours(engine: str) -> Steps:
-        return lambda count: simulate(n, d, LAM, horizon=count, start=plain, engine=engine, **steps)
+    def ours(engine: str, start: NDArray = plain, policy: str = "jsq") -> Steps:
+        shop = Supermarket(n, d, LAM, policy=policy)
+        return lambda count: simulate(shop, in_steps(count), seed=1, start=start, engine=engine)
 
     def memory(engine: str) -> Steps:
-        return lambda count: simulate_memory(
-            n, d, LAM, horizon=count, start=shares, engine=engine, **steps
-        )
+        return ours(engine, shares, "memory")
 
     def stations(routing: Sequence) -> Steps:
         # Arrivals that give each of the three stations the load LAM.
         arrivals = LAM * (1 - np.asarray(routing).sum(axis=0))
-        network = jackson_network(arrivals, routing, d)
+        network = jackson_network(arrivals, routing, d, n=n)
         start = [row[row * n > 0.5] for row in network_fixed_point(network, 250 if d == 1 else 10)]
         events = n * float(network.arrivals.sum() + network.service.sum())
-        return lambda count: simulate_network(
-            network, n, horizon=count / events, start=start, **rule
+        return lambda count: simulate(
+            network, Schedule(count / events, warmup=0, batches=2), seed=1, start=start
         )
 
     return {

@@ -15,7 +15,11 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains import replicas
-from supermarket.chains.measure import Simulation, given_counts, measure, plan, with_room
+from supermarket.chains.measure import given_counts, measure, with_room
+from supermarket.models.jsq import Supermarket
+from supermarket.runs.front import simulate
+from supermarket.runs.run import Run
+from supermarket.runs.schedule import Schedule
 
 SOURCE = Path(__file__).with_name("occupancy.c")
 FLAGS = ("-O3", "-march=native", "-fno-math-errno", "-shared", "-fPIC")
@@ -66,21 +70,19 @@ class Twins:
         self._library = compiled(SOURCE, compiler, folder)
 
     def simulate(
-        self, twin: str, n: int, d: int, lam: float, *, start: ArrayLike, **options: Any
-    ) -> Simulation:
+        self, twin: str, model: Supermarket, schedule: Schedule, *, seed: int, start: ArrayLike
+    ) -> Run:
         """Do what `supermarket.simulate` does, with `twin` "plain" or "table" as the engine."""
-        usual = {"warmup": None, "times": (), "batches": 64, "time_unit": "service"}
-        given = usual | options | {"replacement": True, "max_hours": 1e11}
-        todo = plan(n, d, lam, **given)
-        rng = np.random.default_rng(todo.seed)
-        counts = with_room(given_counts(n, start))
-        function = getattr(self._library, twin)
-        return measure(_Chain(function, counts, d, lam, rng), f"C, {twin}", "given", todo, rng)
+        rng = np.random.default_rng(seed)
+        counts = with_room(given_counts(model.n, start))
+        chain = _Chain(getattr(self._library, twin), counts, model.d, model.lam, rng)
+        told = {"start": "given", "seed": (seed, ()), "engine": f"C, {twin}"}
+        return measure(chain, model, schedule, rng, **told)
 
-    def simulate_replicas(self, *arguments: Any, **options: Any) -> list[Simulation]:
-        """Do what `simulate_replicas` does, with the steps made in C."""
+    def simulate_lanes(self, *arguments: Any, **options: Any) -> list[Run]:
+        """Do what `supermarket.simulate` does with copies in lanes, with the steps made in C."""
         with patch.object(replicas, "_advance", self._advance_replicas):
-            return replicas.simulate_replicas(*arguments, **options)
+            return simulate(*arguments, **options)
 
     def _advance_replicas(
         self, streams: replicas.Streams, table: replicas.Events, wanted: NDArray[np.int64],

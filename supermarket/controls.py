@@ -16,7 +16,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.chains.measure import Simulation
+from supermarket.models.jsq import numbers_of
+from supermarket.runs.run import Run
 from supermarket.statistics import ENOUGH, Interval, batch_interval
 from supermarket.theory.fixed_point import fixed_point
 from supermarket.validation import ParameterError, integer
@@ -59,10 +60,10 @@ def job_controls(
 
     Examples
     --------
-    >>> from supermarket import simulate
+    >>> from supermarket import Schedule, Supermarket, simulate
     >>> from supermarket.controls import job_controls
-    >>> run = simulate(100, 2, 0.7, horizon=2000, batches=4000, seed=1)
-    >>> busy, jobs = run.batch_ends[:, 1] / 100, run.batch_ends[:, 1:].sum(axis=1) / 100
+    >>> run = simulate(Supermarket(100, 2, 0.7), Schedule(2000, batches=4000), seed=1)
+    >>> busy, jobs = run.ends[:, 1] / 100, run.ends[:, 1:].sum(axis=1) / 100
     >>> [bool(abs(x.mean()) < 0.02) for x in job_controls(busy, jobs, 100, 0.7, centre=1.1)]
     [True, True, True]
     """
@@ -170,7 +171,7 @@ def controlled_interval(
     )  # fmt: skip
 
 
-def level_control(run: Simulation, level: int) -> NDArray[np.float64]:
+def level_control(run: Run, level: int) -> NDArray[np.float64]:
     """Return, for each batch of a run, an average that has mean 0 in equilibrium, for one level.
 
     It is that of u_i - lam u_{i-1}**d over the recorded times in the batch, with i the level: by
@@ -179,7 +180,7 @@ def level_control(run: Simulation, level: int) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    run : Simulation
+    run : Run
         Of the occupancy chain, with replacement, with `times` in every batch; the denser they are,
         the more of the noise is explained.
     level : int
@@ -197,11 +198,11 @@ def level_control(run: Simulation, level: int) -> NDArray[np.float64]:
     Examples
     --------
     >>> import numpy as np
-    >>> from supermarket import simulate
+    >>> from supermarket import Schedule, Supermarket, simulate
     >>> from supermarket.controls import controlled_interval, level_control
     >>> times = np.arange(0, 600, 0.25)
-    >>> run = simulate(n=700, d=2, lam=0.8, horizon=600, times=times, batches=32, seed=1)
-    >>> share = run.batch_max_queue[:, 5:].sum(axis=1)  # of the time with a queue of 5 jobs
+    >>> run = simulate(Supermarket(700, 2, 0.8), Schedule(600, times=times, batches=32), seed=1)
+    >>> share = run.batches["maximum"][:, 5:].sum(axis=1)  # of the time with a queue of 5 jobs
     >>> controls = [level_control(run, level) for level in (1, 4, 5)]
     >>> found = controlled_interval(share, controls, 0.99)
     >>> bool(found.effective > 2 * len(share))  # as if the run were more than twice as long
@@ -209,10 +210,10 @@ def level_control(run: Simulation, level: int) -> NDArray[np.float64]:
     """
     level = integer("level", level, 1)
     shares = _recorded(run, level)
-    return over_batches(run, shares[:, level] - run.lam * shares[:, level - 1] ** run.d)
+    return over_batches(run, shares[:, level] - run.model.lam * shares[:, level - 1] ** run.model.d)
 
 
-def pair_control(run: Simulation, first: int, second: int) -> NDArray[np.float64]:
+def pair_control(run: Run, first: int, second: int) -> NDArray[np.float64]:
     """Return, for each batch of a run, an average that has mean 0 in equilibrium, for two levels.
 
     It is that of the drift of (u_i - pi(i)) (u_j - pi(j)) over the recorded times in the batch: in
@@ -222,7 +223,7 @@ def pair_control(run: Simulation, first: int, second: int) -> NDArray[np.float64
 
     Parameters
     ----------
-    run : Simulation
+    run : Run
         As in `level_control`.
     first, second : int
         The levels i and j, at least 1; they may be the same.
@@ -239,35 +240,36 @@ def pair_control(run: Simulation, first: int, second: int) -> NDArray[np.float64
     Examples
     --------
     >>> import numpy as np
-    >>> from supermarket import simulate
+    >>> from supermarket import Schedule, Supermarket, simulate
     >>> from supermarket.controls import controlled_interval, level_control, pair_control
     >>> times = np.arange(0, 600, 0.25)
-    >>> run = simulate(n=700, d=2, lam=0.8, horizon=600, times=times, seed=1)
+    >>> run = simulate(Supermarket(700, 2, 0.8), Schedule(600, times=times), seed=1)
     >>> levels = [level_control(run, level) for level in (1, 2)]
     >>> pairs = [pair_control(run, *two) for two in ((1, 1), (1, 2), (2, 2))]
-    >>> found = controlled_interval(run.batch_profiles[:, 2], levels + pairs, 0.99)
-    >>> bool(found.effective > 100 * len(run.batch_profiles))
+    >>> found = controlled_interval(run.batches["profile"][:, 2], levels + pairs, 0.99)
+    >>> bool(found.effective > 100 * len(run.batches["profile"]))
     True
     """
     i, j = integer("first", first, 1), integer("second", second, 1)
     top = max(i, j) + 1
     shares = _recorded(run, top)
-    risen = run.lam * -np.diff(shares[:, : top + 1] ** run.d)  # rate at which u_1, u_2, ... rise
+    d, lam = run.model.d, run.model.lam
+    risen = lam * -np.diff(shares[:, : top + 1] ** d)  # rate at which u_1, u_2, ... rise
     fallen = -np.diff(shares[:, 1 : top + 1])
-    off = shares[:, : top + 1] - fixed_point(run.lam, run.d, top)
+    off = shares[:, : top + 1] - fixed_point(run.model, top)
     drift = off[:, i] * (risen[:, j - 1] - fallen[:, j - 1])
     drift += off[:, j] * (risen[:, i - 1] - fallen[:, i - 1])
     if i == j:
-        drift += (risen[:, i - 1] + fallen[:, i - 1]) / run.n  # each event moves it by 1 / n
+        drift += (risen[:, i - 1] + fallen[:, i - 1]) / run.model.n  # each event moves it by 1 / n
     return over_batches(run, drift)
 
 
-def over_batches(run: Simulation, values: ArrayLike) -> NDArray[np.float64]:
+def over_batches(run: Run, values: ArrayLike) -> NDArray[np.float64]:
     """Return the average, for each batch of a run, of what belongs to its recorded times.
 
     Parameters
     ----------
-    run : Simulation
+    run : Run
         With `times` in every batch.
     values : array_like of float, shape (times,)
 
@@ -282,14 +284,15 @@ def over_batches(run: Simulation, values: ArrayLike) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from supermarket import simulate
+    >>> from supermarket import Schedule, Supermarket, simulate
     >>> from supermarket.controls import over_batches
-    >>> run = simulate(n=10, d=2, lam=0.5, horizon=4, times=[0, 1, 3, 4], batches=2, seed=1)
+    >>> schedule = Schedule(4, times=[0, 1, 3, 4], batches=2)
+    >>> run = simulate(Supermarket(10, 2, 0.5), schedule, seed=1)
     >>> over_batches(run, [1.0, 3.0, 5.0, 6.0]).tolist()
     [2.0, 5.5]
     """
-    batches = len(run.batch_profiles)
-    ends = np.linspace(0.0, run.horizon, batches + 1)
+    batches = len(run.batches["profile"])
+    ends = np.linspace(0.0, run.schedule.horizon, batches + 1)
     batch = np.searchsorted(ends[1:-1], run.times, side="right")
     seen = np.bincount(batch, minlength=batches)
     if not seen.all():
@@ -300,10 +303,9 @@ def over_batches(run: Simulation, values: ArrayLike) -> NDArray[np.float64]:
     return np.bincount(batch, values, batches) / seen
 
 
-def _recorded(run: Simulation, level: int) -> NDArray[np.float64]:
+def _recorded(run: Run, level: int) -> NDArray[np.float64]:
     """Return the shares u_0, u_1, ... at the recorded times, up to this level at least."""
-    if not run.replacement:
-        raise ParameterError("the control is for choices with replacement.")
+    n, _, _ = numbers_of(run.model, distinct=False)
     shares = np.zeros((len(run.times), max(level + 1, run.path.shape[1])))
-    shares[:, : run.path.shape[1]] = run.path / run.n
+    shares[:, : run.path.shape[1]] = run.path / n
     return shares

@@ -12,11 +12,12 @@ import platform
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import supermarket
 from supermarket.files import write
@@ -25,6 +26,8 @@ from supermarket.statistics import Computed, Interval
 from supermarket.validation import ParameterError, nearest
 from supermarket.verdict_table import ParameterTable, Table, VerdictTable
 from supermarket.verdicts import judge
+
+Result = TypeVar("Result")
 
 # How the work is spread, not what comes out: kept out of the verdict data.
 _SETTINGS = ("threads",)
@@ -44,6 +47,8 @@ class Experiment:
         Name to checked value, without those that only say how the work is spread.
     table : Table
         The parameters with their meanings, for the page.
+    threads : int
+        Runs side by side, the parameter of that name or 1.
     verdicts : list of dict
         One per claim, in order, with the keys `supermarket.verdicts.KEYS`.
 
@@ -62,8 +67,39 @@ class Experiment:
     name: str
     parameters: dict[str, Any]
     table: Table
+    threads: int = 1
     verdicts: list[dict[str, Any]] = field(default_factory=list)
     started: float = field(default_factory=time.perf_counter)
+
+    def points(
+        self,
+        function: Callable[..., Result],
+        points: Iterable[Mapping[str, Any]],
+        *,
+        seed: int | None = None,
+    ) -> list[Result]:
+        """Call ``function(**point, seed=...)`` for every point, `threads` at a time.
+
+        Parameters
+        ----------
+        function, points
+            As in `supermarket.sweep.run_points`.
+        seed : int, optional
+            Root of all streams, in place of the parameter of that name.
+
+        Examples
+        --------
+        >>> from supermarket import Supermarket, simulate
+        >>> from supermarket.experiment import begin
+        >>> run = begin("mine", {"__annotations__": {"seed": int}, "seed": 1})
+        >>> runs = run.points(simulate, [{"model": Supermarket(1000, 2, 0.9), "schedule": 5}])
+        >>> runs[0].model.n
+        1000
+        """
+        from supermarket.sweep import run_points  # whoever computes alone needs no threads
+
+        seed = self.parameters["seed"] if seed is None else seed
+        return run_points(function, points, seed=seed, threads=self.threads)
 
     def verdict(
         self,
@@ -184,7 +220,7 @@ def begin(name: str, namespace: dict[str, Any]) -> Experiment:
     meanings = _meanings(cells)
     rows = [(key, value, meanings.get(key, "")) for key, value in clean.items()]
     tracked = {key: plain(value) for key, value in clean.items() if key not in _SETTINGS}
-    return Experiment(name, tracked, ParameterTable(rows))
+    return Experiment(name, tracked, ParameterTable(rows), clean.get("threads", 1))
 
 
 def _injected(cells: list[str]) -> list[str]:

@@ -15,14 +15,15 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from supermarket.chains.measure import Simulation
 from supermarket.controls import controlled_interval, over_batches
+from supermarket.models.jsq import numbers_of
+from supermarket.runs.run import Run
 from supermarket.statistics import Interval, batch_interval
-from supermarket.validation import ParameterError, integer
+from supermarket.validation import integer
 
 
 def outside_interval(
-    run: Simulation,
+    run: Run,
     low: int,
     high: int,
     confidence: float = 0.95,
@@ -38,7 +39,7 @@ def outside_interval(
 
     Parameters
     ----------
-    run : Simulation
+    run : Run
         Of the occupancy chain, with replacement.
     low, high : int
         Maximum queue lengths, 1 <= low <= high.
@@ -60,27 +61,26 @@ def outside_interval(
 
     Examples
     --------
-    >>> from supermarket import simulate
+    >>> from supermarket import Supermarket, simulate
     >>> from supermarket.maximum import outside_interval
-    >>> run = simulate(n=100_000, d=2, lam=0.5, horizon=200, seed=1)
+    >>> run = simulate(Supermarket(100_000, 2, 0.5), 200, seed=1)
     >>> bound = outside_interval(run, 3, 4, 0.99)
     >>> bool(bound.high < 0.01)
     True
     """
-    if not run.replacement:
-        raise ParameterError("the bound is for choices with replacement.")
+    n, d, lam = numbers_of(run.model, distinct=False)
     low, high = integer("low", low, 1), integer("high", high, low)
-    seen = run.batch_ends if controls is None else run.path
+    seen = run.ends if controls is None else run.path
     counts = np.zeros((len(seen), max(high + 1, seen.shape[1])))
     counts[:, : seen.shape[1]] = seen
-    longer = run.lam * run.n * (counts[:, high] / run.n) ** run.d
+    longer = lam * n * (counts[:, high] / n) ** d
     reached = counts[:, low].mean()
     if reached == 0:
         where = "end of any batch" if controls is None else "recorded times"
         why = f"no queue of length {low} at the {where}"
         return Interval(1.0, math.nan, math.nan, confidence, refused=why, longer=math.nan)
     shorter = (counts[:, low] / reached - 1) ** 2
-    relaxations = None if run.relaxation_time is None else run.horizon / run.relaxation_time
+    relaxations = run.relaxations()
     bounds = longer + shorter
     if controls is None:
         return batch_interval(bounds, confidence, among=among, relaxations=relaxations)

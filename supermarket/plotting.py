@@ -7,6 +7,7 @@ the same number of choices d has the same colour everywhere.
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
@@ -89,7 +90,7 @@ def watch(figure: Figure) -> None:
 
 
 def axes(rows: int = 1, **options: object) -> tuple[Figure, np.ndarray]:
-    """Return a figure and its axes, always an array: one below the other, for phones too.
+    """Return a figure and its axes in the book's style, an array: one below the other, for phones.
 
     Examples
     --------
@@ -98,6 +99,7 @@ def axes(rows: int = 1, **options: object) -> tuple[Figure, np.ndarray]:
     >>> figure, (above, below) = plotting.axes(rows=2, sharex=True)
     >>> plt.close(figure)
     """
+    use_style()
     width, height = mpl.rcParams["figure.figsize"]
     figure, grid = plt.subplots(rows, 1, figsize=(width, height * rows), squeeze=False, **options)
     return figure, grid.ravel()
@@ -125,6 +127,18 @@ def marker(d: int) -> str:
     's'
     """
     return _MARKERS[_index(d)]
+
+
+def look(d: int) -> dict[str, Any]:
+    """Return how points of `d` choices are drawn, as options of `plot`.
+
+    Examples
+    --------
+    >>> from supermarket import plotting
+    >>> plotting.look(2)
+    {'color': '#D55E00', 'marker': 's', 'fillstyle': 'none', 'ls': ''}
+    """
+    return {"color": colour(d), "marker": marker(d), "fillstyle": "none", "ls": ""}
 
 
 def transformed(interval: Interval, scale: Callable[[np.ndarray], np.ndarray]) -> Interval:
@@ -190,10 +204,10 @@ def levels_map(ax: Axes, x: ArrayLike, y: ArrayLike, levels: ArrayLike) -> None:
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from supermarket import k_lambda_d, plotting
+    >>> from supermarket import Supermarket, k_lambda_d, plotting
     >>> figure, (ax,) = plotting.axes()
     >>> rates, choices = [0.9, 0.99, 0.999], [2, 5, 10]
-    >>> levels = [[k_lambda_d(lam, d) for lam in rates] for d in choices]
+    >>> levels = [[k_lambda_d(Supermarket(1000, d, lam)) for lam in rates] for d in choices]
     >>> plotting.levels_map(ax, rates, choices, levels)
     >>> sorted(text.get_text() for text in ax.texts)
     ['1', '10', '2', '3', '4', '5', '7']
@@ -220,10 +234,10 @@ def share_map(
     Examples
     --------
     >>> import matplotlib.pyplot as plt
-    >>> from supermarket import fixed_point, plotting
+    >>> from supermarket import Supermarket, fixed_point, plotting
     >>> figure, (ax,) = plotting.axes()
     >>> rates, choices = [0.7, 0.8, 0.9], [2, 3, 5]
-    >>> shares = [[fixed_point(lam, d, 2)[2] for lam in rates] for d in choices]
+    >>> shares = [[fixed_point(Supermarket(1000, d, lam), 2)[2] for lam in rates] for d in choices]
     >>> plotting.share_map(figure, ax, rates, choices, shares, "queues with two jobs or more")
     >>> plt.close(figure)
     """

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import ParameterError, integer
+from supermarket.validation import ParameterError, choice, integer, real
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ServerPools:
     """Classes of server pools. Made by `server_pools`, which checks them.
 
@@ -109,6 +109,63 @@ class ServerPools:
         counts = np.zeros(self.marginals.shape, dtype=np.int64)
         counts[classes, tasks_in - 1] = np.clip(tasks - np.cumsum(room) + room, 0, room)
         return counts
+
+
+POLICIES = ("jlmu", "threshold", "jsq", "random")
+
+
+@dataclass(frozen=True, repr=False)
+class PoolSystem:
+    """A system of n server pools that tasks are assigned to by a policy.
+
+    Attributes
+    ----------
+    pools : ServerPools
+        Classes and utilities (see `server_pools`).
+    n : int
+        Number of pools, such that every class has a whole number of them.
+    rho : float
+        Arrivals per pool in a mean service time, so also the mean number of tasks per pool.
+    policy : {"jlmu", "threshold", "jsq", "random"}
+        As described at the head of `supermarket.chains.server_pools`.
+    tolerance : float
+        Fraction of green pools at which the threshold falls, in (0, 1).
+    threshold : int
+        The threshold to begin with, from 0.
+
+    Examples
+    --------
+    >>> from supermarket import PoolSystem, server_pools
+    >>> pools = server_pools([1.0], [lambda x: -x * x], levels=40)
+    >>> PoolSystem(pools, 100, 3.5)
+    PoolSystem(1 class, n=100, rho=3.5, policy='jlmu')
+    """
+
+    pools: ServerPools
+    n: int
+    rho: float
+    policy: str = "jlmu"
+    tolerance: float = 0.1
+    threshold: int = 0
+
+    def __post_init__(self) -> None:
+        pools = self.pools
+        if not isinstance(pools, ServerPools):
+            raise ParameterError(f"pools = {pools!r} are none: make them with server_pools.")
+        pools.sizes(self.n)
+        most = float(pools.levels)
+        rho = real("rho", self.rho, 0.0, most, open_low=True, open_high=True)
+        choice("policy", self.policy, POLICIES)
+        real("tolerance", self.tolerance, 0.0, 1.0, open_low=True, open_high=True)
+        integer("threshold", self.threshold, 0, pools.marginals.size - 1)
+        object.__setattr__(self, "n", int(self.n))
+        object.__setattr__(self, "rho", rho)
+
+    def __repr__(self) -> str:
+        """Return the number of classes, n, rho and the policy."""
+        m = len(self.pools.alpha)
+        classes = "1 class" if m == 1 else f"{m} classes"
+        return f"PoolSystem({classes}, n={self.n}, rho={self.rho:g}, policy={self.policy!r})"
 
 
 def server_pools(

@@ -8,18 +8,22 @@ station. The model is that of J. B. Martin and Yu. M. Suhov, "Fast Jackson netwo
 Applied Probability 9 (1999) 854-870, but for the d_j, which are all the same there.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.models.jsq import Supermarket
 from supermarket.validation import EXACT_MAX, ParameterError, integer, profile_of, real
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class JacksonNetwork:
     """A stable, open network. Made by `jackson_network`, which checks it.
+
+    ``dataclasses.replace(network, n=1000)`` is the same network with 1000 queues per station.
 
     Attributes
     ----------
@@ -36,6 +40,18 @@ class JacksonNetwork:
     rates : ndarray of float64, shape (J,)
         Arrivals in equilibrium, a server and a unit of time, from outside and from the stations:
         the solution of the traffic equations lambda = a + R^T lambda.
+    n : int
+        Number of queues of each station; infinity, unless given, for the limit of many.
+    replacement : bool
+        Whether a job's queues are chosen with replacement or distinct.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from supermarket import jackson_network
+    >>> network = jackson_network([0.5, 0.0], [[0.0, 1.0], [0.0, 0.0]], 2, names=["in", "out"])
+    >>> replace(network, n=1000)
+    <JacksonNetwork of loads in: 0.5, out: 0.5; n=1000>
     """
 
     arrivals: NDArray[np.float64]
@@ -44,6 +60,21 @@ class JacksonNetwork:
     service: NDArray[np.float64]
     names: tuple[str, ...]
     rates: NDArray[np.float64]
+    n: float = math.inf
+    replacement: bool = True
+
+    def __post_init__(self) -> None:
+        for d in self.choices.tolist():  # n and d of each station are those of its own queues
+            queues = Supermarket(self.n, d, 1.0, self.replacement)
+        for name in ("n", "replacement"):
+            object.__setattr__(self, name, getattr(queues, name))
+
+    def __repr__(self) -> str:
+        """Return the stations with their loads."""
+        loads = ", ".join(
+            f"{name}: {load:.4g}" for name, load in zip(self.names, self.loads, strict=True)
+        )
+        return f"<JacksonNetwork of loads {loads}; n={self.n}>"
 
     @property
     def loads(self) -> NDArray[np.float64]:
@@ -77,6 +108,8 @@ def jackson_network(
     *,
     service: float | ArrayLike = 1.0,
     names: Sequence[str] | None = None,
+    n: float = math.inf,
+    replacement: bool = True,
 ) -> JacksonNetwork:
     """Return a network of stations, checked.
 
@@ -93,6 +126,8 @@ def jackson_network(
         Service rate of a server, above 0; one number holds for all stations.
     names : sequence of str, optional
         The stations' names, "station 0", ... by default.
+    n, replacement
+        See `JacksonNetwork`.
 
     Returns
     -------
@@ -151,7 +186,7 @@ def jackson_network(
             "routing lets jobs out so rarely that the traffic equations have no solution in "
             "float64: let more of them leave."
         )
-    network = JacksonNetwork(a, r, d, mu, names, rates)
+    network = JacksonNetwork(a, r, d, mu, names, rates, n, replacement)
     worst = int(np.argmax(network.loads))
     if network.loads[worst] >= 1:
         raise ParameterError(

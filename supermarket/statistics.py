@@ -1,7 +1,8 @@
 """Intervals for what the chains measure, and errors of what is computed."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +37,9 @@ class Interval:
     >>> share = Interval(estimate=0.81, low=0.80, high=0.82, confidence=0.95)
     >>> share.low <= 0.815 <= share.high
     True
+    >>> more = share - Interval(0.5, 0.25, 0.75, 0.95)
+    >>> round(more.low, 3), round(more.high, 3)
+    (0.05, 0.57)
     """
 
     estimate: float | NDArray[np.float64]
@@ -60,6 +64,21 @@ class Interval:
         )
         refused = str(np.broadcast_to(self.refused, np.shape(self.estimate))[index])
         return Interval(estimate, low, high, self.confidence, effective, refused, longer)
+
+    def __sub__(self, other: "Interval") -> "Interval":
+        """Return the difference of two estimates, each anywhere in its own interval."""
+        low, high = self.low - other.high, self.high - other.low
+        return Interval(self.estimate - other.estimate, low, high, self.confidence)
+
+    def without(self, why: str) -> "Interval":
+        """Return the estimate with no interval, for the reason that one clause gives."""
+        return replace(self, low=math.nan, high=math.nan, refused=why, longer=math.nan)
+
+    @classmethod
+    def together(cls, intervals: Sequence["Interval"]) -> "Interval":
+        """Return intervals of one confidence as one, whose estimate and ends are arrays."""
+        ends = ([getattr(one, end) for one in intervals] for end in ("estimate", "low", "high"))
+        return cls(*map(np.array, ends), intervals[0].confidence)
 
 
 @dataclass(frozen=True)
@@ -193,10 +212,10 @@ def batch_interval(
 
     Examples
     --------
-    >>> from supermarket import simulate
+    >>> from supermarket import Supermarket, simulate
     >>> from supermarket.statistics import batch_interval
-    >>> run = simulate(n=100, d=2, lam=0.7, horizon=200, seed=1)
-    >>> found = batch_interval(run.batch_profiles[:, 2], 0.99)
+    >>> run = simulate(Supermarket(100, 2, 0.7), 200, seed=1)
+    >>> found = batch_interval(run.batches["profile"][:, 2], 0.99)
     >>> bool(found.low < 0.343 < found.high)
     True
     >>> batch_interval(range(64)).low  # a trend: too short a run for an interval

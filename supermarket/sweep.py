@@ -4,7 +4,6 @@ import ctypes
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from inspect import signature
 from typing import Any, TypeVar
 
 from numpy.random import SeedSequence
@@ -12,6 +11,8 @@ from numpy.random import SeedSequence
 from supermarket.validation import ParameterError, integer
 
 Result = TypeVar("Result")
+
+MOST_THREADS = 1000
 
 
 def run_points(
@@ -30,8 +31,8 @@ def run_points(
     Parameters
     ----------
     function : callable
-        Such as `supermarket.simulate`. If it has a parameter `dry_run`, all points are checked
-        that way before the first run.
+        Such as `supermarket.simulate`. If it has an attribute `check`, that is called with every
+        point before the first run, so that of many runs none is refused half-way.
     points : iterable of mappings
         Keyword arguments, one mapping a run.
     seed : int
@@ -52,16 +53,16 @@ def run_points(
 
     Examples
     --------
-    >>> from supermarket import simulate
+    >>> from supermarket import Supermarket, simulate
     >>> from supermarket.sweep import run_points
-    >>> points = [{"n": 1000, "d": d, "lam": 0.9, "horizon": 5} for d in (1, 2)]
+    >>> points = [{"model": Supermarket(1000, d, 0.9), "schedule": 5} for d in (1, 2)]
     >>> runs = run_points(simulate, points, seed=1, threads=2)
-    >>> [(run.d, run.n) for run in runs]
+    >>> [(run.model.d, run.model.n) for run in runs]
     [(1, 1000), (2, 1000)]
     """
     from tqdm import tqdm
 
-    threads = integer("threads", threads, 1, 1000)
+    threads = integer("threads", threads, 1, MOST_THREADS)
     seed = integer("seed", seed, 0)
     points = list(points)
     streams = SeedSequence(seed).spawn(len(points))
@@ -71,9 +72,9 @@ def run_points(
             f"done holds run {sorted(unknown)[0]} of {len(points)}: it belongs to other points."
         )
 
-    if "dry_run" in signature(function).parameters:
-        for point, stream in zip(points, streams, strict=True):
-            function(**point, seed=stream, dry_run=True)
+    check = getattr(function, "check", None)
+    for point, stream in zip(points, streams, strict=True) if check else ():
+        check(**point, seed=stream)
 
     running: set[int] = set()
     lock = threading.Lock()

@@ -19,9 +19,9 @@ class ParameterError(ValueError):
 
     Examples
     --------
-    >>> from supermarket import ParameterError, k_lambda_d
+    >>> from supermarket import ParameterError, Supermarket, k_lambda_d
     >>> try:
-    ...     k_lambda_d(1.5, 2)
+    ...     k_lambda_d(Supermarket(1000, 2, 1.5))
     ... except ParameterError as error:
     ...     print(error)
     lam = 1.5 is out of range: choose 0 < lam < 1.

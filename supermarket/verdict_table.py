@@ -30,7 +30,7 @@ from supermarket.verdicts import (
 )
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 Verdict = Mapping[str, Any]
 
@@ -57,18 +57,26 @@ _STRIP = 'class="strip" width="96" height="16" viewBox="0 0 96 16" aria-hidden="
 class Table:
     """A small table that shows as HTML on a page and as text in a terminal.
 
+    Parameters
+    ----------
+    rows : list of dict, dict of columns or DataFrame
+        What a `pandas.DataFrame` is made of.
+    note : str
+        What stands below it.
+
     Examples
     --------
-    >>> import pandas as pd
     >>> from supermarket.experiment import Table
-    >>> Table(pd.DataFrame({"d": [1, 2], "mean queue": [9.0, 2.35]}))
+    >>> Table({"d": [1, 2], "mean queue": [9.0, 2.35]})
      d  mean queue
      1        9.00
      2        2.35
     """
 
-    def __init__(self, frame: "pd.DataFrame", note: str = "") -> None:
-        self.frame = frame
+    def __init__(self, rows: Any, note: str = "") -> None:
+        import pandas as pd
+
+        self.frame = pd.DataFrame(rows)
         self.note = note
 
     def _repr_html_(self) -> str:
@@ -90,10 +98,10 @@ class ParameterTable(Table):
     """
 
     def __init__(self, rows: Sequence[tuple[str, Any, str]]) -> None:
-        import pandas as pd
-
-        shown = [(name, _value(value), meaning) for name, value, meaning in rows]
-        super().__init__(pd.DataFrame(shown, columns=["parameter", "value", "meaning"]))
+        names = ("parameter", "value", "meaning")
+        super().__init__(
+            [dict(zip(names, (row[0], _value(row[1]), row[2]), strict=True)) for row in rows]
+        )
 
     def _repr_html_(self) -> str:
         rows = "".join(

@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from dataclasses import fields, replace
 from functools import cache
 from types import CellType, FunctionType
 
@@ -9,6 +10,7 @@ import numba
 import numpy as np
 from numba.core.dispatcher import Dispatcher
 
+from supermarket import PoolSystem, Schedule, Supermarket, simulate
 from supermarket.chains.event_loop import Kept, Tally, rule_of
 
 JIT = not numba.config.DISABLE_JIT
@@ -17,6 +19,28 @@ JIT = not numba.config.DISABLE_JIT
 def shown(value):
     """Return the text of a test's parameter: no addresses, which differ from worker to worker."""
     return re.sub(r" at 0x\w+", "", str(value))
+
+
+def asked(call=simulate, **given):
+    """Do a call, of `simulate` unless another is named, with all it is asked for in one list.
+
+    The model is a supermarket, unless a `network` or `pools` are given; or two, where a number of
+    it is a pair.
+    """
+
+    def taken(kind):
+        return {one.name: given.pop(one.name) for one in fields(kind) if one.name in given}
+
+    if "network" in given:
+        network = given.pop("network")
+        model = replace(network, **taken(type(network)))
+    else:
+        kind = PoolSystem if "pools" in given else Supermarket
+        numbers = taken(kind)
+        pairs = {name: pair for name, pair in numbers.items() if isinstance(pair, tuple)}
+        each = [dict(zip(pairs, one, strict=True)) for one in zip(*pairs.values(), strict=True)]
+        model = [kind(**numbers | one) for one in each] if pairs else kind(**numbers)
+    return call(model, Schedule(**taken(Schedule)), **given)
 
 
 @cache

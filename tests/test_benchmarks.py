@@ -1,14 +1,14 @@
 """The C twins make the same chain, and the benchmarks run; nothing here is timed."""
 
 import json
+from math import inf
 
 import numpy as np
 import pytest
 
 from benchmarks import __main__ as bench
 from benchmarks import others, twins
-from supermarket import fixed_point, simulate
-from supermarket.chains.replicas import simulate_replicas
+from supermarket import Schedule, Supermarket, fixed_point, simulate
 
 pytestmark = pytest.mark.book  # what is compared with C is the compiled code
 
@@ -27,25 +27,25 @@ def c(tmp_path_factory):
 )
 def test_a_twin_takes_the_very_steps_of_our_engine(c, twin, n, d, lam):
     # Both read the same uniforms in the same order; from an empty start the room has to grow.
-    given = {"horizon": 50_000, "time_unit": "steps", "warmup": 0, "batches": 8, "seed": 5}
-    made = c.simulate(twin, n, d, lam, start=[1.0], **given)
+    given = Supermarket(n, d, lam), Schedule(50_000, warmup=0, batches=8, unit="steps")
+    made = c.simulate(twin, *given, seed=5, start=[1.0])
     engine = "scan" if twin == "plain" else "table"
-    ours = simulate(n, d, lam, start=[1.0], engine=engine, **given)
+    ours = simulate(*given, seed=5, start="empty", engine=engine)
     np.testing.assert_array_equal(made.final, ours.final)
-    np.testing.assert_allclose(made.batch_profiles, ours.batch_profiles, rtol=1e-13)
-    np.testing.assert_allclose(made.batch_max_queue, ours.batch_max_queue, rtol=1e-13)
+    np.testing.assert_allclose(made.batches["profile"], ours.batches["profile"], rtol=1e-13)
+    np.testing.assert_allclose(made.batches["maximum"], ours.batches["maximum"], rtol=1e-13)
 
 
 @pytest.mark.parametrize(("n", "d", "lam"), [(1, 2, 0.9), (300, 1, 0.9), (300, 2, 0.9)])
 def test_the_twin_of_the_replicas_takes_their_very_steps(c, n, d, lam):
     # From an empty start the levels have to grow; the replicas finish at different times.
-    given = {"replicas": 66, "horizon": 9000 / n, "warmup": 0, "batches": 8, "seed": 5}
-    made = c.simulate_replicas(n, d, lam, start=[1.0], **given)
-    ours = simulate_replicas(n, d, lam, start=[1.0], **given)
+    given = Supermarket(n, d, lam), Schedule(9000 / n, warmup=0, batches=8)
+    made = c.simulate_lanes(*given, copies=66, seed=5, start="empty")
+    ours = simulate(*given, copies=66, seed=5, start="empty")
     for a, b in zip(made, ours, strict=True):
         np.testing.assert_array_equal(a.final, b.final)
-        np.testing.assert_array_equal(a.batch_profiles, b.batch_profiles)
-        np.testing.assert_array_equal(a.batch_max_queue, b.batch_max_queue)
+        np.testing.assert_array_equal(a.batches["profile"], b.batches["profile"])
+        np.testing.assert_array_equal(a.batches["maximum"], b.batches["maximum"])
 
 
 @pytest.mark.parametrize("twin", ["plain", "table"])
@@ -53,9 +53,9 @@ def test_the_twin_of_the_replicas_takes_their_very_steps(c, n, d, lam):
 def test_a_twin_stays_near_the_fixed_point(c, twin, d, lam):
     # At n = 10**5 the fixed point is off by some 1 / n; the noise is ten times that and more.
     n, levels = 10**4, 4
-    profile = fixed_point(lam, d, 40)
-    run = c.simulate(twin, n, d, lam, horizon=3000, seed=6, start=profile)
-    interval = run.profile_interval(1 - 1e-5, among=levels - 1)  # false alarm: 1e-5 a run
+    profile = fixed_point(Supermarket(inf, d, lam), 40)
+    run = c.simulate(twin, Supermarket(n, d, lam), Schedule(3000), seed=6, start=profile)
+    interval = run.interval("profile", 1 - 1e-5, among=levels - 1)  # false alarm: 1e-5 a run
     for i in range(1, levels):
         if profile[i] * n > 100:
             assert interval[i].low - 2 / n <= profile[i] <= interval[i].high + 2 / n
@@ -68,8 +68,8 @@ def test_without_a_compiler_the_rest_still_runs(tmp_path, capsys, monkeypatch):
     assert "no C compiler" in capsys.readouterr().out
     results = json.loads((tmp_path / "benchmarks.json").read_text())
     few, many = ({*case["ns"]} for case in results["times"])
-    assert few - {"replicas"} == many == {*bench.ENGINES, "queues"}
-    assert "replicas" in few
+    assert few - {"lanes"} == many == {*bench.ENGINES, "labelled"}
+    assert "lanes" in few
 
 
 def test_quick_benchmarks(c, tmp_path, capsys):

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from oracles import counts_of, exact
 
-from supermarket import fixed_point, simulate, small_chain
+from supermarket import Schedule, Supermarket, fixed_point, simulate, small_chain
 from supermarket.controls import controlled_interval, job_controls, level_control, pair_control
 from supermarket.statistics import batch_interval, mean_interval
 from supermarket.validation import ParameterError
@@ -109,7 +109,7 @@ def test_too_few_batches_and_lists_of_different_lengths_are_refused():
 
 def measured(lam=0.8, n=4, d=2, horizon=20_000):
     times = np.arange(0.25, horizon, 0.5)
-    return simulate(n=n, d=d, lam=lam, horizon=horizon, times=times, batches=256, seed=8)
+    return simulate(Supermarket(n, d, lam), Schedule(horizon, batches=256, times=times), seed=8)
 
 
 def test_the_control_of_a_level_has_mean_0_and_another_rate_has_not():
@@ -118,8 +118,8 @@ def test_the_control_of_a_level_has_mean_0_and_another_rate_has_not():
     for level in (1, 2, 3, 4):
         off = level_control(run, level)
         assert abs(off.mean()) < 5 * off.std(ddof=1) / 16
-        shares = run.path / run.n
-        wrong = off + 0.1 * run.lam * shares[:, level - 1].mean() ** run.d
+        shares = run.path / 50
+        wrong = off + 0.1 * 0.8 * shares[:, level - 1].mean() ** 2
         assert abs(wrong.mean()) > 5 * wrong.std(ddof=1) / 16
 
 
@@ -128,10 +128,10 @@ def test_a_share_of_time_with_the_controls_of_its_levels_against_the_exact_one()
 
     Without the d-th power in the control the interval misses it.
     """
-    chain = small_chain(4, 2, 0.8, 20)
+    chain = small_chain(Supermarket(4, 2, 0.8), 20)
     exact = chain.equilibrium[chain.states[:, 0] >= 3].sum()
     run = measured()
-    share = run.batch_max_queue[:, 3:].sum(axis=1)
+    share = run.batches["maximum"][:, 3:].sum(axis=1)
     controls = [level_control(run, level) for level in (1, 2, 3)]
     found = controlled_interval(share, controls, 0.9999)
     assert found.low <= exact <= found.high
@@ -144,13 +144,15 @@ def test_a_share_of_time_with_the_controls_of_its_levels_against_the_exact_one()
 
 def test_the_control_of_a_level_needs_times_and_replacement():
     with pytest.raises(ParameterError, match="times has none in 64 of 64 batches"):
-        level_control(simulate(n=100, d=2, lam=0.5, horizon=20, seed=1), 2)
+        level_control(simulate(Supermarket(100, 2, 0.5), 20, seed=1), 2)
     distinct = simulate(
-        n=100, d=2, lam=0.5, horizon=20, times=range(20), batches=8, seed=1, replacement=False
+        Supermarket(100, 2, 0.5, replacement=False),
+        Schedule(20, batches=8, times=range(20)),
+        seed=1,
     )
     with pytest.raises(ParameterError, match="with replacement"):
         level_control(distinct, 2)
-    run = simulate(n=100, d=2, lam=0.5, horizon=20, times=range(20), batches=8, seed=1)
+    run = simulate(Supermarket(100, 2, 0.5), Schedule(20, batches=8, times=range(20)), seed=1)
     assert not level_control(run, 30).any()  # no queue was nearly so long
     with pytest.raises(ParameterError, match="with replacement"):
         pair_control(distinct, 1, 2)
@@ -158,14 +160,15 @@ def test_the_control_of_a_level_needs_times_and_replacement():
 
 def test_the_control_of_a_pair_is_the_drift_of_the_product_by_the_matrix():
     """In every state: against one step of the exact chain, times the steps in a unit of time."""
-    chain = small_chain(4, 2, 0.8, 6)
+    chain = small_chain(Supermarket(4, 2, 0.8), 6)
     counts = (chain.states[:, :, None] >= np.arange(9)).sum(axis=1)
     run = measured(horizon=200)
-    every = replace(run, path=counts, times=np.arange(len(counts)) + 0.5)
-    every = replace(every, horizon=float(len(counts)), batch_profiles=np.zeros((len(counts), 2)))
+    schedule = Schedule(len(counts), batches=len(counts), times=np.arange(len(counts)) + 0.5)
+    profiles = {"profile": np.zeros((len(counts), 2))}
+    every = replace(run, path=counts, schedule=schedule, batches=profiles)
     inside = counts[:, 6] == 0  # no arrival can be lost
     for i, j in ((1, 1), (1, 2), (2, 2), (1, 3)):
-        off = counts / 4 - fixed_point(0.8, 2, 8)
+        off = counts / 4 - fixed_point(Supermarket(math.inf, 2, 0.8), 8)
         moved = (chain.matrix @ (off[:, i] * off[:, j]) - off[:, i] * off[:, j])[inside]
         found = pair_control(every, i, j)[inside]
         assert found == pytest.approx(moved * chain.steps_per_unit, abs=1e-12)
@@ -174,15 +177,15 @@ def test_the_control_of_a_pair_is_the_drift_of_the_product_by_the_matrix():
 
 def test_a_mean_with_the_controls_of_its_pairs_against_the_exact_one():
     """Of a small system, 99.99 % interval; the fixed point itself, which lacks 1 / n, is missed."""
-    chain = small_chain(4, 2, 0.8, 20)
+    chain = small_chain(Supermarket(4, 2, 0.8), 20)
     exact = chain.equilibrium @ (chain.states >= 2).mean(axis=1)
     run = measured()
     controls = [level_control(run, level) for level in (1, 2, 3)]
     controls += [pair_control(run, *two) for two in ((1, 1), (1, 2), (2, 2))]
-    found = controlled_interval(run.batch_profiles[:, 2], controls, 0.9999)
+    found = controlled_interval(run.batches["profile"][:, 2], controls, 0.9999)
     assert found.low <= exact <= found.high
-    assert not found.low <= fixed_point(0.8, 2, 2)[2] <= found.high
-    assert found.effective > 50 * len(run.batch_profiles)
+    assert not found.low <= fixed_point(Supermarket(math.inf, 2, 0.8), 2)[2] <= found.high
+    assert found.effective > 50 * len(run.batches["profile"])
 
 
 @pytest.mark.parametrize(

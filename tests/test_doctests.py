@@ -15,11 +15,7 @@ LISTED = re.findall(r"^\.\. auto(?:function|class):: supermarket\.(\S+)$", PAGE,
 RETURNED = {
     "theory.small_chain.SmallChain",
     "theory.cavity.CavityEquilibrium",
-    "chains.measure.Simulation",
-    "chains.fifo.FifoSimulation",
-    "chains.server_pools.PoolSimulation",
-    "chains.jackson.NetworkSimulation",
-    "stations.JacksonNetwork",
+    "chains.coupled.Coupling",
 }
 
 

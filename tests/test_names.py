@@ -22,22 +22,7 @@ def defined():
 
 
 MOST_PARAMETERS = 8
-# Public functions that are still to be narrowed.
-WIDE = {
-    "burst_elsewhere",
-    "couple_ranks",
-    "couple_replicas",
-    "leap",
-    "plan",
-    "simulate",
-    "simulate_fifo",
-    "simulate_memory",
-    "simulate_network",
-    "simulate_pools",
-    "simulate_queues",
-    "simulate_replicas",
-    "_network_plan",
-}
+WIDE = {"burst_elsewhere"}  # it takes the parameters of a page by their names
 
 
 def parameters(function):

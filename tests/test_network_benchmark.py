@@ -8,8 +8,8 @@ import pytest
 
 from benchmarks import network as bench
 from benchmarks.twins import find_compiler
+from supermarket import Schedule, Supermarket, simulate
 from supermarket.chains import fifo
-from supermarket.chains.fifo import simulate_fifo
 from supermarket.service import Deterministic, Exponential, Lomax
 
 pytestmark = pytest.mark.book  # what is compared with C is the compiled code
@@ -37,16 +37,17 @@ def twin(tmp_path_factory):
 def test_the_twin_makes_the_very_path(twin, n, d, lam, replacement, service):
     """Both read the same uniforms; blocks, levels and the lists of jobs run out on the way."""
     start = (np.full(n, 40), np.ones(n)) if n < 300 else "empty"
-    rule = {"horizon": 30.0, "warmup": 0, "batches": 8, "seed": 5, "start": start}
-    rule |= {"replacement": replacement}
+    model = Supermarket(n, d, lam, replacement=replacement, service=service)
+    rule = {"seed": 5, "start": start, "engine": "jobs"}
+    schedule = Schedule(30.0, warmup=0, batches=8)
     with patch.object(fifo, "BLOCK", 500), patch.object(fifo, "ROOM", 20):
-        ours = simulate_fifo(n, d, lam, service, **rule)
+        ours = simulate(model, schedule, **rule)
         with patch.dict(fifo.ADVANCE, fifo=twin):
-            made = simulate_fifo(n, d, lam, service, **rule)
-    for name in ("batch_profiles", "batch_squares", "batch_max_queue", "batch_sojourn_sums"):
-        np.testing.assert_allclose(getattr(made, name), getattr(ours, name), rtol=1e-12)
-    np.testing.assert_array_equal(made.batch_sojourns, ours.batch_sojourns)
-    np.testing.assert_array_equal(made.batch_ends, ours.batch_ends)
+            made = simulate(model, schedule, **rule)
+    for name in ("profile", "squares", "maximum", "sojourn sums"):
+        np.testing.assert_allclose(made.batches[name], ours.batches[name], rtol=1e-12)
+    np.testing.assert_array_equal(made.batches["sojourns"], ours.batches["sojourns"])
+    np.testing.assert_array_equal(made.ends, ours.ends)
     assert made.events == ours.events
 
 
@@ -76,11 +77,10 @@ def test_another_program_that_says_something_else_is_noticed(monkeypatch, factor
     monkeypatch.setattr(bench, "installed", lambda name: True)
 
     def other(n, d, lam, horizon, warmup, batches, seed):
-        run = simulate_fifo(
-            n, d, lam, Exponential(), horizon=4 * horizon, seed=seed, replacement=True,
-            batches=batches,
-        )  # fmt: skip
-        return factor * run.batch_profiles[:, 1:].sum(axis=1), 1.0
+        run = simulate(
+            Supermarket(n, d, lam), Schedule(4 * horizon, batches=batches), engine="jobs", seed=seed
+        )
+        return factor * run.batches["profile"][:, 1:].sum(axis=1), 1.0
 
     monkeypatch.setattr(bench, "LAM", 0.5)  # forgets sooner
     monkeypatch.setitem(bench.OTHERS, "simpy", other)

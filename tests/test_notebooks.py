@@ -63,6 +63,7 @@ def test_runs_in_another_folder_and_the_threads_do_not_matter(name, forks, tmp_p
         else:
             assert verdict["low"] <= verdict["measured"] <= verdict["high"]
         assert name in find(verdict["statement"]).pages
+    assert ["text/plain"] not in done["kinds"]  # what a cell ends with is shown: an outcome, say
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -153,6 +154,14 @@ def test_is_committed_clean_and_named_after_its_file(name):
     for cell in code:
         if "plotting.axes(" in cell.source:
             assert len(cell.metadata["mystnb"]["image"]["alt"]) > 60
+
+
+def test_cells_are_short_enough_to_be_shown():
+    """Of those that do more than to declare or to import, seven in eight have at most 15 lines."""
+    cells = [cell for name in NAMES for cell in read(notebook(name)).cells]
+    lengths = [cell.count("\n") + 1 for cell in cells if "supermarket.parameters" not in cell]
+    assert max(lengths) <= 40
+    assert sum(length > 15 for length in lengths) <= len(lengths) / 8
 
 
 BAD = [

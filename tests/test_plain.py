@@ -23,7 +23,7 @@ def test_what_reaches_a_kernel_is_not_plain(name):
 @pytest.mark.parametrize(
     ("text", "module"),
     [
-        ("from supermarket import simulate", "supermarket.chains.occupancy"),
+        ("from supermarket import simulate", "supermarket.runs.front"),
         ("from supermarket.chains import fifo", "supermarket.chains.fifo"),
         ("def f():\n    from supermarket.theory.cavity import cavity", "supermarket.theory.cavity"),
         ("import supermarket", "supermarket"),

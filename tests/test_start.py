@@ -14,8 +14,8 @@ pytestmark = pytest.mark.book  # once is enough
 HEAVY = ("scipy.special", "scipy.linalg", "scipy.sparse", "pandas", "pyarrow", "matplotlib", "tqdm")
 STARTS = (
     "from supermarket import *",
-    "from supermarket import fixed_point, simulate; "
-    "simulate(1000, 2, 0.9, horizon=1, seed=1).profile; fixed_point(0.9, 2, 3)",
+    "from supermarket import Supermarket, fixed_point, simulate; "
+    "shop = Supermarket(1000, 2, 0.9); simulate(shop, 1, seed=1).profile; fixed_point(shop, 3)",
 )
 
 
@@ -44,7 +44,7 @@ print(solved(2 * np.eye(2))[0, 0])
     assert found.stdout == "2.0\n"
 
 
-@pytest.mark.parametrize("call", ["simulate, n = 1e3", "simulate_memory, n = 1e6"])
+@pytest.mark.parametrize("call", ["simulate, n = 1e3", "simulate, memory, n = 1e6"])
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled without the JIT")
 def test_a_first_call_compiles_each_kernel_once_and_little_of_numba(call):
     """A number in the source, an array assigned to another: each once cost as much as a kernel."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from numpy.random import SeedSequence, default_rng
 
-from supermarket import ParameterError, simulate
+from supermarket import ParameterError, Schedule, Supermarket, couple, simulate
 from supermarket.sweep import run_points
 
 WAIT = 60  # seconds, where a test would otherwise hang
@@ -34,14 +34,14 @@ def test_results_do_not_depend_on_the_threads(threads):
 
 def test_a_chain_gives_the_same_on_one_thread_and_two():
     points = [
-        {"n": 50, "d": d, "lam": lam, "horizon": 20, "times": [1.0]}
+        {"model": Supermarket(50, d, lam), "schedule": Schedule(20, times=[1.0])}
         for d in (1, 2)
         for lam in (0.5, 0.9)
     ]
     one, two = (run_points(simulate, points, seed=3, threads=threads) for threads in (1, 2))
     for point, a, b in zip(points, one, two, strict=True):
-        assert (a.d, a.lam) == (b.d, b.lam) == (point["d"], point["lam"])
-        np.testing.assert_array_equal(a.batch_profiles, b.batch_profiles)
+        assert a.model == b.model == point["model"]
+        np.testing.assert_array_equal(a.batches["profile"], b.batches["profile"])
         np.testing.assert_array_equal(a.path, b.path)
         assert a.max_queue == b.max_queue
         assert a.seed == b.seed
@@ -138,15 +138,15 @@ def test_a_chain_under_way_is_left_at_once():
 
     Not before: Numba may lose an interruption while it loads machine code.
     """
-    point = {"n": 10**4, "d": 2, "lam": 0.5, "engine": "scan", "max_hours": 10}
-    simulate(**point, seed=1, horizon=0.1)
+    shop, schedule = Supermarket(10**4, 2, 0.5), Schedule(1e7, max_hours=10)
+    simulate(shop, 0.1, seed=1, engine="scan")
     at_work, both = [], threading.Event()
 
     def function(*, seed):
         at_work.append(seed)
         if len(at_work) == 2:
             both.set()
-        return simulate(**point, seed=seed, horizon=1e7)
+        return simulate(shop, schedule, seed=seed, engine="scan")
 
     def interrupt():
         both.wait(WAIT)
@@ -170,6 +170,15 @@ def test_points_may_come_from_a_generator_or_be_none():
     assert [len(result) for result in results] == [1, 2]
 
 
+def test_a_point_may_be_many_copies_in_lanes():
+    point = {"model": Supermarket(20, 2, 0.5), "schedule": 2, "copies": 2, "engine": "lanes"}
+    assert [len(runs) for runs in run_points(simulate, [point] * 2, seed=1)] == [2, 2]
+    pairs = run_points(couple, [point | {"starts": ("empty", "fixed point")}] * 2, seed=1)
+    assert [len(pair) for pair in pairs] == [2, 2]
+    with pytest.raises(ParameterError, match=r"say how many copies"):
+        run_points(simulate, [point | {"copies": None}], seed=1)
+
+
 def test_nothing_is_printed_where_no_one_watches(capsys):
     run_points(draw, [{"size": 1}] * 3, seed=0)
     captured = capsys.readouterr()
@@ -179,10 +188,10 @@ def test_nothing_is_printed_where_no_one_watches(capsys):
 def test_a_point_that_is_not_allowed_stops_all_before_the_first_run():
     done = []
 
-    def recorded(lam, seed, dry_run=False):
-        simulate(10, 2, lam, horizon=1, seed=seed, dry_run=dry_run)
-        if not dry_run:
-            done.append(lam)
+    def recorded(lam, seed):
+        done.append(lam)
+
+    recorded.check = lambda lam, seed: simulate.check(Supermarket(10, 2, lam), 1, seed=seed)
 
     with pytest.raises(ParameterError, match=r"lam = 1\.5"):
         run_points(recorded, [{"lam": 0.5}, {"lam": 1.5}], seed=1)

@@ -538,17 +538,15 @@ window.SupermarketTheory = (() => {
 
   function commandFor({ n, d, lam, beta, service }) {
     if (service !== "lomax") {
-      const call = `simulate(${Math.min(n, 1e8)}, ${d}, ${lam}, horizon=100, seed=1)`;
-      return `.venv/bin/python -c "from supermarket import simulate; print(${call}.profile)"`;
+      const call = `simulate(Supermarket(${Math.min(n, 1e8)}, ${d}, ${lam}), 100, seed=1)`;
+      return `.venv/bin/python -c "from supermarket import Supermarket, simulate; `
+        + `print(${call}.profile)"`;
     }
     // From the equilibrium on: with a heavy tail an empty start is felt for very long.
-    const size = Math.min(n, 1e5);
-    return `.venv/bin/python -c "import numpy as np; from supermarket import Lomax, simulate_fifo; `
-      + `from supermarket.theory.choices import cavity_down_to; law = Lomax(${beta}); `
-      + `start = cavity_down_to(law, ${d}, ${lam}, 1e-3 / ${size})`
-      + `.draw(np.random.default_rng(1), ${size}); `
-      + `print(simulate_fifo(${size}, ${d}, ${lam}, law, horizon=20, warmup=0, `
-      + `start=start, seed=1).profile)"`;
+    const model = `Supermarket(${Math.min(n, 1e5)}, ${d}, ${lam}, service=Lomax(${beta}))`;
+    return `.venv/bin/python -c "from supermarket import Lomax, Schedule, Supermarket, simulate; `
+      + `run = simulate(${model}, Schedule(20, warmup=0), start='equilibrium', seed=1); `
+      + `print(run.profile)"`;
   }
 
   /** The levels to draw: all of them, or some where they are many. */

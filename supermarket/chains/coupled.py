@@ -17,12 +17,11 @@ with the same w, lead to a rank further down, and so to a smaller S_j.
 
 Copies may differ in their arrival rate: the one with the smaller rate leaves out a share of the
 arrivals. Copies that agree in it and in d can make many events at a time by rank, see
-`supermarket.chains.coupled_batches`; and many pairs of few queues can go in lock step, see
-`couple_replicas`.
+`supermarket.chains.coupled_batches`; and many pairs of few queues can go in lock step, in lanes.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -31,15 +30,17 @@ from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
-from supermarket.chains import coupled_batches
+from supermarket.chains import coupled_batches, replicas
 from supermarket.chains.event_loop import rule_of
-from supermarket.chains.measure import Plan, Simulation, plan
 from supermarket.chains.occupancy import start_counts
 from supermarket.chains.queues import checked_lengths
-from supermarket.chains.replicas import simulate_replicas
 from supermarket.compiled import kernel
+from supermarket.models.jsq import Supermarket
+from supermarket.runs.run import Run, name_of_seed
+from supermarket.runs.schedule import Schedule, schedule_of, seed_of, spawned
 from supermarket.sampling import WITH
 from supermarket.statistics import Interval, mean_interval
+from supermarket.sweep import MOST_THREADS, run_points
 from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, choice, integer
 
 # From here on many events at a time are faster than one.
@@ -52,276 +53,229 @@ class Coupling:
 
     Attributes
     ----------
+    models : tuple of Supermarket
+        The two models.
+    schedule : Schedule
+        Its horizon and times, in mean service times of the copy with more arrivals.
     met : int or None
         Steps of the chain until the copies were the same; None if they were not by the horizon, or
         if the step was not looked for.
-    times : ndarray of float64, shape (m,)
-        Times since the start, in mean service times.
     l1, linf : ndarray of int64, shape (m,)
         At these times, the sum and the maximum over the queues (by rank: the sorted queues) of the
         difference in length.
     final : tuple of ndarray of int64
         Where the copies ended: n lengths each, or counts each.
-    by : {"queue", "rank, scan", "rank, batches", "rank, replicas"}
-    n, d, lam, horizon, seed, version
-        What the run was asked for; d and lam are pairs, `seed` is (entropy, spawn key).
+    by : {"queue", "rank, scan", "rank, batches", "rank, lanes"}
+        How the events were shared, and what made them.
+    seed : tuple
+        (entropy, spawn key) of the seed sequence.
+    version : str
+        The version of the package.
     """
 
+    models: tuple[Supermarket, Supermarket]
+    schedule: Schedule
     met: int | None
-    times: NDArray[np.float64]
     l1: NDArray[np.int64]
     linf: NDArray[np.int64]
     final: tuple[NDArray[np.int64], NDArray[np.int64]]
     by: str
-    n: int
-    d: tuple[int, int]
-    lam: tuple[float, float]
-    horizon: float
     seed: tuple[int, tuple[int, ...]]
-    version: str
+    version: str = supermarket.__version__
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """The times of `l1` and `linf`, since the start, shape (m,)."""
+        return np.array(self.schedule.times)
 
     @property
     def time(self) -> float:
         """Mean service times until the copies met, n (1 + lam) steps each; inf if they did not.
 
-        NaN where the step is not looked for, see `couple_replicas`.
+        NaN where the step is not looked for, in lanes.
         """
-        if self.by == "rank, replicas":
+        if self.by == "rank, lanes":
             return math.nan
-        return math.inf if self.met is None else self.met / (self.n * (1 + max(self.lam)))
+        lam = max(model.lam for model in self.models)
+        return math.inf if self.met is None else self.met / (self.models[0].n * (1 + lam))
 
 
-def couple_queues(
-    d: int,
-    lam: float | tuple[float, float],
+def couple(
+    model: Supermarket | Sequence[Supermarket],
+    schedule: float | Schedule,
     *,
-    lengths: tuple[ArrayLike, ArrayLike],
-    horizon: float,
+    starts: Sequence[object],
     seed: int | SeedSequence,
-    times: ArrayLike = (),
-    max_hours: float = 1.0,
-    dry_run: bool = False,
-) -> Coupling | None:
-    """Run two copies coupled by queue until they meet.
+    by: str = "rank",
+    engine: str = "auto",
+    copies: int | None = None,
+    threads: int = 1,
+) -> Coupling | list[Coupling]:
+    """Run two copies that see the same events until they meet.
 
     Parameters
     ----------
-    d : int
-        Number of queues that an arrival looks at, with replacement, at least 1.
-    lam : float or pair of floats
-        Arrival rate per queue in units of the service rate, in (0, 1); of each copy, if a pair.
-    lengths : pair of array_like of int, each of shape (n,)
-        Queue lengths of the two copies at the start, n at most 10**9.
-    horizon : float
-        Where to stop, in mean service times, of n (1 + lam) steps each (lam the larger one). Copies
-        that agree in lam stop when they meet.
+    model : Supermarket or pair of Supermarket
+        Of both copies or of each, with the same n, with replacement, the policy "jsq" and
+        exponential service. By rank, d and lam may differ; by queue lam.
+    schedule : Schedule or float
+        Its horizon says where to stop, in mean service times, of n (1 + lam) steps each (lam the
+        larger one); copies that agree in d and lam stop when they meet. The distances are recorded
+        at its times. There is no warm-up.
+    starts : pair
+        The start of each copy: by rank as in `supermarket.simulate`; by queue its n lengths.
     seed : int or SeedSequence
         Fixes the result together with the other parameters.
-    times : array_like of float
-        Times at which the distances are recorded, not decreasing.
-    max_hours : float
-        A run that would take longer than about this is refused before it starts.
-    dry_run : bool
-        Check the parameters and return None, so that of many runs none is refused half-way.
+    by : {"rank", "queue"}
+        How the events are shared, as described at the head of `supermarket.chains.coupled`. By
+        queue n is at most 10**9.
+    engine : {"auto", "scan", "batches", "lanes"}
+        How events are found by rank; all have the same law and different streams. "scan" makes one
+        event at a time, up to n = 10**12; "batches" makes many, some sqrt(n), up to n = 2**53, for
+        copies that agree in d and lam (see `supermarket.chains.coupled_batches`). "lanes" is for
+        many pairs of at most 32767 queues that agree in d and lam, 64 at a time: the copies of
+        `supermarket.simulate` draw the ranks of their events whatever their state is, so those
+        with one stream see the same events. That takes a quarter of the time, but the step at
+        which a pair meets is not looked for, and all pairs go on to the horizon. "auto" is "scan"
+        or "batches", what is faster at this n.
+    copies : int, optional
+        Return so many independent pairs, with the streams spawned from `seed`.
+    threads : int
+        How many of these run at a time.
 
     Returns
     -------
-    Coupling
+    Coupling, or list of Coupling if there are `copies`
 
     Raises
     ------
     ParameterError
-        If a parameter is not allowed, or the run might take longer than `max_hours`.
+        If a parameter is not allowed, or the run might take longer than the schedule allows.
 
     References
     ----------
     .. [1] M. J. Luczak and C. McDiarmid, "On the maximum queue length in the supermarket model",
        Annals of Probability 34 (2006) 493.
-    .. [2] G. Brightwell and M. Luczak, "The supermarket model with arrival rate tending to one",
+    .. [2] S. R. E. Turner, "The effect of increasing routing choice on resource pooling",
+       Probability in the Engineering and Informational Sciences 12 (1998) 109.
+    .. [3] G. Brightwell and M. Luczak, "The supermarket model with arrival rate tending to one",
        arXiv:1201.5523, sections 4 and 11.
 
     Examples
     --------
-    >>> from supermarket.chains.coupled import couple_queues
-    >>> run = couple_queues(2, 0.7, lengths=([0] * 50, [3] * 50), horizon=1000, seed=1)
+    >>> from supermarket import Supermarket, couple
+    >>> run = couple(Supermarket(10**4, 2, 0.7), 1000, starts=("empty", [1.0, 1.0, 1.0]), seed=1)
+    >>> bool(10 < run.time < 100)
+    True
+    >>> shop = Supermarket(50, 2, 0.7)
+    >>> run = couple(shop, 1000, starts=([0] * 50, [3] * 50), by="queue", seed=1)
     >>> run.met is not None and run.final[0].tolist() == run.final[1].tolist()
     True
     """
-    x, y = _pair("lengths", lengths)
-    n = integer("the number of queues", len(np.atleast_1d(x)), 1, 10**9)
-    x, y = checked_lengths(x, n), checked_lengths(y, n)
-    lams = _rates(lam)
-    todo = plan(
-        n, d, max(lams), horizon, seed, 0, times, 2, True, "service", max_hours,
-        nanoseconds=lambda n: 20.0 + (8.0 if n < 10**6 else 80.0) * d,
-    )  # fmt: skip
-    if dry_run:
-        return None
-    rng = np.random.default_rng(todo.seed)
-    return _run(_Queues(x, y, todo.d, lams, rng), "queue", (todo.d, todo.d), lams, todo)
+    asked = {"starts": starts, "by": by, "engine": engine, "copies": copies, "threads": threads}
+    return _prepare(model, schedule, seed=seed, **asked)()
 
 
-def couple_ranks(
-    n: int,
-    d: int | tuple[int, int],
-    lam: float | tuple[float, float],
+def _prepare(
+    model: Supermarket | Sequence[Supermarket],
+    schedule: float | Schedule,
     *,
-    starts: tuple[str | ArrayLike, str | ArrayLike],
-    horizon: float,
+    starts: Sequence[object],
     seed: int | SeedSequence,
-    times: ArrayLike = (),
+    by: str = "rank",
     engine: str = "auto",
-    max_hours: float = 1.0,
-    dry_run: bool = False,
-) -> Coupling | None:
-    """Run two copies coupled by rank until they meet, by their counts alone.
+    copies: int | None = None,
+    threads: int = 1,
+) -> Callable[[], Coupling | list[Coupling]]:
+    """Check what `couple` was asked for and return what makes the run, or the copies."""
+    integer("threads", threads, 1, MOST_THREADS)
+    models, schedule, starts = _models(model), _schedule(schedule), _pair("starts", starts)
+    if copies is None:
+        return _pair_of(models, schedule, starts, seed_of(seed), by, engine)
+    seeds = spawned(seed, copies)
+    if by == "rank" and engine == "lanes":
+        return _in_lanes(models, schedule, starts, seeds, threads)
+    _pair_of(models, schedule, starts, seeds[0], by, engine)
 
-    Parameters
-    ----------
-    n : int
-        Number of queues, at least 1.
-    d : int or pair of ints
-        Number of queues that an arrival looks at, with replacement, at least 1; of each copy, if a
-        pair.
-    lam, horizon, seed, times, max_hours, dry_run
-        As in `couple_queues`.
-    starts : pair of {"fixed point", "empty"} or array_like of float
-        The start of each copy, as in `supermarket.simulate`.
-    engine : {"auto", "scan", "batches"}
-        How events are found; both have the same law and different streams. "scan" makes one event
-        at a time, up to n = 10**12; "batches" makes many, some sqrt(n), up to n = 2**53, for copies
-        that agree in d and lam (see `supermarket.chains.coupled_batches`). "auto" takes what is
-        faster at this n.
+    def run(one: SeedSequence, seed: SeedSequence) -> Coupling:
+        return _pair_of(models, schedule, starts, one, by, engine)()
 
-    Returns
-    -------
-    Coupling
+    return lambda: run_points(run, [{"one": one} for one in seeds], seed=0, threads=threads)
 
-    Raises
-    ------
-    ParameterError
-        If a parameter is not allowed, or the run might take longer than `max_hours`.
 
-    References
-    ----------
-    .. [1] S. R. E. Turner, "The effect of increasing routing choice on resource pooling",
-       Probability in the Engineering and Informational Sciences 12 (1998) 109.
-
-    Examples
-    --------
-    >>> from supermarket.chains.coupled import couple_ranks
-    >>> run = couple_ranks(10**4, 2, 0.7, starts=("empty", [1.0, 1.0, 1.0]), horizon=1000, seed=1)
-    >>> bool(10 < run.time < 100)
-    True
-    """
-    engine = str(choice("engine", engine, ("auto", "scan", "batches")))
-    first, second = d if isinstance(d, tuple | list) and len(d) == 2 else (d, d)
-    ds = integer("d", first, 1, EXACT_MAX), integer("d", second, 1, EXACT_MAX)
-    lams = _rates(lam)
-    alike = ds[0] == ds[1] and lams[0] == lams[1]
+def _pair_of(
+    models: tuple[Supermarket, Supermarket],
+    schedule: Schedule,
+    starts: Sequence[object],
+    seed: SeedSequence,
+    by: str,
+    engine: str,
+) -> Callable[[], Coupling]:
+    """Check what one pair was asked for and return what makes its run."""
+    choice("by", by, ("rank", "queue"))
+    choice("engine", engine, ("auto", "scan", "batches", "lanes") if by == "rank" else ("auto",))
+    if engine == "lanes":
+        raise ParameterError("engine = 'lanes' makes many pairs at a time: say how many copies.")
+    n, d, lam = models[0].n, models[0].d, models[0].lam
+    alike = models[0] == models[1]
+    events = n * (1 + max(one.lam for one in models)) * schedule.horizon
+    if by == "queue":
+        if d != models[1].d:
+            raise ParameterError("copies coupled by queue look at the same d queues.")
+        integer("n", n, 1, 10**9)
+        x, y = (checked_lengths(start, n) for start in starts)
+        schedule.allow(events, 20.0 + (8.0 if n < 10**6 else 80.0) * d)
+        lams = lam, models[1].lam
+        return lambda: _run(_Queues(x, y, d, lams, np.random.default_rng(seed)), by, models,
+                            schedule, seed)  # fmt: skip
     if engine == "batches" and not alike:
         raise ParameterError(
             "engine = 'batches' needs copies that agree in d and lam: use 'scan' or 'auto'."
         )
-    n = integer("n", n, 1, EXACT_MAX)
+    integer("n", n, 1, EXACT_MAX)
     if engine == "auto":
         engine = "batches" if alike and n > BATCHES_ABOVE else "scan"
     if engine == "scan":
         integer("n", n, 1, 10**12)  # beyond, a double does not tell the ranks
-    todo = plan(
-        n, max(ds), max(lams), horizon, seed, 0, times, 2, True, "service", max_hours,
-        nanoseconds=lambda n: 40.0 if engine == "scan" else 5e3 / n**0.5,
-    )  # fmt: skip
-    s, t = (
-        start_counts(replace(todo, d=d, lam=lam), start)[0]
-        for d, lam, start in zip(ds, lams, _pair("starts", starts), strict=True)
-    )
-    if dry_run:
-        return None
-    rng = np.random.default_rng(todo.seed)
+    schedule.allow(events, 40.0 if engine == "scan" else 5e3 / n**0.5)
+    s, t = (start_counts(one, start)[0] for one, start in zip(models, starts, strict=True))
     kind = _Ranks if engine == "scan" else _ManyRanks
-    return _run(kind(s, t, ds, lams, rng), f"rank, {engine}", ds, lams, todo)
+    rules = (d, models[1].d), (lam, models[1].lam)
+    return lambda: _run(kind(s, t, *rules, np.random.default_rng(seed)), f"rank, {engine}", models,
+                        schedule, seed)  # fmt: skip
 
 
-def couple_replicas(
-    n: int,
-    d: int,
-    lam: float,
-    replicas: int,
-    *,
-    starts: tuple[str | ArrayLike, str | ArrayLike],
-    horizon: float,
-    seed: int | SeedSequence,
-    times: ArrayLike,
-    threads: int = 1,
-    max_hours: float = 1.0,
-) -> list[Coupling]:
-    """Run many pairs of copies coupled by rank in lock step, for their distances at given times.
-
-    The copies of `supermarket.simulate_replicas` draw the ranks of their events, whatever their
-    state is. So those with the same stream see the same events at the same ranks: two sets of
-    copies with one seed are pairs. This takes a quarter of the time of `couple_ranks`, but the step
-    at which a pair meets is not looked for, and the horizon is that of all pairs.
-
-    Parameters
-    ----------
-    n : int
-        Number of queues, from 1 to 32767.
-    replicas : int
-        Number of pairs; groups of 64 take as long whether they are full or not.
-    starts, d, lam, horizon, seed, times
-        As in `couple_ranks`; d and lam are the same for both copies.
-    threads, max_hours
-        As in `supermarket.simulate_replicas`.
-
-    Returns
-    -------
-    list of Coupling
-        One a pair.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is not allowed, or the runs would take longer than `max_hours`.
-
-    Examples
-    --------
-    >>> from supermarket.chains.coupled import couple_replicas
-    >>> starts = ("empty", [1.0, 1.0, 1.0])
-    >>> pairs = couple_replicas(100, 2, 0.5, 8, starts=starts, horizon=4, times=[1, 4], seed=1)
-    >>> len(pairs), all(pair.l1[1] <= pair.l1[0] <= 200 for pair in pairs)
-    (8, True)
-    """
-    if not isinstance(seed, SeedSequence):
-        seed = SeedSequence(integer("seed", seed, 0))
-    copies = [
-        simulate_replicas(
-            n, d, lam, replicas, horizon=horizon, warmup=0, start=start, times=times, batches=2,
-            seed=SeedSequence(seed.entropy, spawn_key=seed.spawn_key), threads=threads,
-            max_hours=max_hours / 2,
-        )
-        for start in _pair("starts", starts)
-    ]  # fmt: skip
-    return [_seen_pair(first, second) for first, second in zip(*copies, strict=True)]
+couple.check = _prepare
 
 
-def _seen_pair(first: Simulation, second: Simulation) -> Coupling:
+def _in_lanes(
+    models: tuple[Supermarket, Supermarket],
+    schedule: Schedule,
+    starts: Sequence[object],
+    seeds: list[SeedSequence],
+    threads: int,
+) -> Callable[[], list[Coupling]]:
+    """Check what pairs with the same streams were asked for and return what makes them."""
+    if models[0] != models[1]:
+        raise ParameterError("engine = 'lanes' needs copies that agree in d and lam.")
+    half = replace(schedule, warmup=0, batches=2, max_hours=schedule.max_hours / 2)
+    made = [replicas.prepare(models[0], half, seeds, start, threads) for start in starts]
+    return lambda: [_seen_pair(*pair) for pair in zip(*(run() for run in made), strict=True)]
+
+
+def _seen_pair(first: Run, second: Run) -> Coupling:
     """Return the distances of two copies that saw the same events."""
     both = [_side_by_side(*ends) for ends in zip(first.path, second.path, strict=True)]
     distances = np.array([_apart(*pair) for pair in both], dtype=np.int64).reshape(-1, 2)
     return Coupling(
+        models=(first.model, second.model),
+        schedule=first.schedule,
         met=None,
-        times=first.times,
         l1=distances[:, 0],
         linf=distances[:, 1],
         final=_side_by_side(first.final, second.final),
-        by="rank, replicas",
-        n=first.n,
-        d=(first.d, first.d),
-        lam=(first.lam, first.lam),
-        horizon=first.horizon,
+        by="rank, lanes",
         seed=first.seed,
-        version=supermarket.__version__,
     )
 
 
@@ -338,10 +292,10 @@ def decay_rate(runs: Sequence[Coupling], confidence: float = 0.95, *, among: int
 
     Examples
     --------
-    >>> from supermarket.chains.coupled import couple_ranks, decay_rate
-    >>> starts = ("empty", [1.0, 1.0, 1.0])
-    >>> runs = [couple_ranks(1000, 2, 0.5, starts=starts, times=[2, 4], horizon=4, seed=seed)
-    ...         for seed in (1, 2, 3, 4)]
+    >>> from supermarket import Schedule, Supermarket, couple
+    >>> from supermarket.chains.coupled import decay_rate
+    >>> shop, starts = Supermarket(1000, 2, 0.5), ("empty", [1.0, 1.0, 1.0])
+    >>> runs = couple(shop, Schedule(4, times=[2, 4]), starts=starts, copies=4, seed=1)
     >>> rate = decay_rate(runs)
     >>> bool(0.3 < rate.estimate < 1.0)
     True
@@ -379,9 +333,31 @@ def _pair(name: str, given: object) -> Sequence:
     return given
 
 
-def _rates(lam: object) -> tuple[float, float]:
-    first, second = lam if isinstance(lam, tuple | list) and len(lam) == 2 else (lam, lam)
-    return arrival_rate(first), arrival_rate(second)
+def _schedule(given: object) -> Schedule:
+    """Return a schedule, checked: of what it says, a coupling has horizon and times alone."""
+    schedule = schedule_of(given)
+    if schedule.unit != "service" or schedule.warmup:
+        raise ParameterError("a coupling has no warm-up, and unit='service' alone.")
+    return schedule
+
+
+def _models(given: object) -> tuple[Supermarket, Supermarket]:
+    """Return the models of both copies, checked."""
+    models = tuple(given) if isinstance(given, list | tuple) else (given, given)
+    if len(models) != 2 or not all(isinstance(model, Supermarket) for model in models):
+        raise ParameterError(
+            f"model = {given!r} is neither a Supermarket(n, d, lam) nor a pair of them."
+        )
+    for model in models:
+        arrival_rate(model.lam)
+        if not (model.replacement and model.policy == "jsq" and model.is_exponential):
+            raise ParameterError(
+                f"{model} cannot be coupled: only choices with replacement, the policy 'jsq' and "
+                "exponential service can."
+            )
+    if models[0].n != models[1].n:
+        raise ParameterError(f"coupled copies have one n: given {models[0].n} and {models[1].n}.")
+    return models
 
 
 class PairRule(NamedTuple):
@@ -499,35 +475,26 @@ def _side_by_side(
 
 
 def _run(
-    pair: _Queues | _Ranks, by: str, ds: tuple[int, int], lams: tuple[float, float], todo: Plan
+    pair: _Queues | _Ranks,
+    by: str,
+    models: tuple[Supermarket, Supermarket],
+    schedule: Schedule,
+    seed: SeedSequence,
 ) -> Coupling:
     """Run the pair to its meeting or the horizon and record the distances on the way."""
-    meets = ds[0] == ds[1] and lams[0] == lams[1]
-    per_unit = todo.n * (1 + todo.lam)
+    meets = models[0] == models[1]
+    per_unit = models[0].n * (1 + max(model.lam for model in models))
     met, done = (0 if meets and pair.apart == 0 else None), 0
-    l1, linf = np.zeros((2, len(todo.times)), dtype=np.int64)
-    for m, moment in enumerate([*todo.times, todo.horizon]):
+    l1, linf = np.zeros((2, len(schedule.times)), dtype=np.int64)
+    for m, moment in enumerate([*schedule.times, schedule.horizon]):
         stop = round(moment * per_unit)
         while done < stop and met is None:
             done += pair.advance(min(stop - done, pair.steps_per_call))
             if meets and pair.apart == 0:
                 met = done
-        if m < len(todo.times) and met is None:
+        if m < len(schedule.times) and met is None:
             l1[m], linf[m] = pair.distances()
-    return Coupling(
-        met=met,
-        times=todo.times,
-        l1=l1,
-        linf=linf,
-        final=pair.copies,
-        by=by,
-        n=todo.n,
-        d=ds,
-        lam=lams,
-        horizon=todo.horizon,
-        seed=(int(todo.seed.entropy), tuple(todo.seed.spawn_key)),
-        version=supermarket.__version__,
-    )
+    return Coupling(models, schedule, met, l1, linf, pair.copies, by, name_of_seed(seed))
 
 
 @kernel(nogil=True)

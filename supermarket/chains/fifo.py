@@ -7,22 +7,25 @@ cache, and memory is some 40 bytes a server and 24 a job that waits.
 """
 
 import math
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from collections.abc import Callable
+from functools import lru_cache
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-import supermarket
 from supermarket.chains.borrowed import borrowed, inlined, touch
 from supermarket.chains.departures import STATE, Net, first_by, idle_servers, remove
 from supermarket.chains.disciplines import DISCIPLINES, load, unused_jobs
-from supermarket.chains.measure import Plan, Simulation, plan
 from supermarket.compiled import kernel
-from supermarket.service import ServiceLaw
-from supermarket.statistics import Interval, batch_interval
-from supermarket.validation import MOST_LEVELS, ParameterError, choice, nearest, positive
+from supermarket.models.jsq import Supermarket
+from supermarket.runs.run import Run, name_of_seed
+from supermarket.runs.schedule import Schedule, spawned, stack
+from supermarket.validation import MOST_LEVELS, ParameterError, integer, nearest
+
+if TYPE_CHECKING:
+    from supermarket.theory.cavity import CavityEquilibrium
 
 BLOCK = 2**16  # arrivals a call of the kernel: some hundredths of a second, so Ctrl-C is heard
 MOST_SERVERS = 10**8
@@ -36,227 +39,56 @@ STEPS, LOWEST, OCTAVES = 8, -12, 64
 ROOM, MORE_LEVELS = 1024, 30
 
 
-@dataclass(frozen=True)
-class FifoSimulation(Simulation):
-    """What one run of the network gave, and everything that made it.
-
-    All that `Simulation` has, averaged over time as it passed (`events` are arrivals and
-    departures, `chain` is "network" with its discipline, `time_unit` is the service law's), and:
-
-    Attributes
-    ----------
-    batch_squares : ndarray of float64, shape (batches, levels)
-        Time averages of the squared number of queues with length at least i.
-    sojourn_grid : ndarray of float64, shape (512,)
-        Times fixed beforehand, 0 first and then 8 steps an octave.
-    batch_sojourns : ndarray of int64, shape (batches, 512)
-        Number of jobs whose sojourn time is at least each time of the grid. FIFO: of the jobs that
-        came in the batch; otherwise of those that left in it.
-    batch_sojourn_sums : ndarray of float64, shape (batches,)
-        Sums of the sojourn times of these jobs.
-    service : str
-        The law of the service time.
-    """
-
-    batch_squares: NDArray[np.float64]
-    sojourn_grid: NDArray[np.float64]
-    batch_sojourns: NDArray[np.int64]
-    batch_sojourn_sums: NDArray[np.float64]
-    service: str
-
-    @property
-    def mean_sojourn(self) -> float:
-        """Mean time that a job spends waiting and in service; NaN if none was seen."""
-        jobs = self.batch_sojourns[:, 0].sum()
-        return float(self.batch_sojourn_sums.sum() / jobs) if jobs else math.nan
-
-    @property
-    def sojourn_survival(self) -> NDArray[np.float64]:
-        """Share of jobs with a sojourn time of at least each time of the grid, shape (512,)."""
-        jobs = self.batch_sojourns.sum(axis=0)
-        return jobs / jobs[0] if jobs[0] else np.full(len(jobs), math.nan)
-
-    def mean_sojourn_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
-        """Return the batch-means interval for the mean sojourn time."""
-        sums = self.batch_sojourn_sums[:, None]
-        return self._per_job(sums, confidence, among)[0]
-
-    def sojourn_survival_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
-        """Return batch-means intervals for `sojourn_survival`, one for every time of the grid."""
-        return self._per_job(self.batch_sojourns, confidence, among)
-
-    def covariance_interval(self, confidence: float = 0.95, *, among: int = 1) -> Interval:
-        r"""Return intervals for n times the covariance of two queues' indicators, for every level.
-
-        At level i it is :math:`n \operatorname{Cov}(1\{Q_1 \ge i\}, 1\{Q_2 \ge i\})`, with two
-        different queues and the law of the stationary network. A run of length T has a bias of
-        order 1 / T.
-
-        Raises
-        ------
-        ParameterError
-            If there is only one queue, or there are fewer than 8 batches.
-        """
-        return batch_interval(self.covariance_batches(), confidence, among=among)
-
-    def covariance_batches(self) -> NDArray[np.float64]:
-        r"""Return what each batch says of the covariances of `covariance_interval`.
-
-        Queues are exchangeable, so with S of them of length at least i the covariance is
-        E S (S - 1) / (n (n - 1)) - (E S / n)**2, and the means are over time. The second mean is
-        that of the whole run, with the error of each batch to first order, so that the mean of the
-        batches is the estimate.
-
-        Returns
-        -------
-        ndarray of float64, shape (batches, levels)
-
-        Raises
-        ------
-        ParameterError
-            If there is only one queue.
-        """
-        n = self.n
-        if n == 1:
-            raise ParameterError("n = 1 has no two queues to compare: choose n >= 2.")
-        mean = self.profile
-        pairs = (self.batch_squares / n - self.batch_profiles) / (n - 1)
-        return n * (pairs - 2 * mean * self.batch_profiles + mean**2)
-
-    def _per_job(self, sums: NDArray, confidence: float, among: int) -> Interval:
-        """Return intervals for ratios of sums over jobs to the number of jobs."""
-        jobs = self.batch_sojourns[:, 0]
-        ratio = sums.sum(axis=0) / jobs.sum() if jobs.any() else np.full(sums.shape[1], math.nan)
-        # To first order; its mean is the ratio. A batch without the event tells of a rare one.
-        batches = np.where(sums > 0, ratio + (sums - ratio * jobs[:, None]) / jobs.mean(), 0.0)
-        found = batch_interval(batches, confidence, among=among)
-        return replace(found, estimate=ratio)
-
-
-def simulate_fifo(
-    n: int,
-    d: int,
-    lam: float,
-    service: ServiceLaw,
-    *,
-    horizon: float,
-    seed: int | SeedSequence,
-    warmup: float | None = None,
-    start: str | tuple[ArrayLike, ArrayLike] = "empty",
-    times: ArrayLike = (),
-    batches: int = 64,
-    replacement: bool = False,
-    discipline: str = "fifo",
-    max_hours: float = 1.0,
-    dry_run: bool = False,
-) -> FifoSimulation | None:
-    """Simulate the network of n servers exactly, job by job.
-
-    Time is in the unit of the service law and kept in float64: at time t, it is resolved to some
-    1e-16 t.
-
-    Parameters
-    ----------
-    n : int
-        Number of servers, from 1 to 10**8.
-    d : int
-        Number of servers that an arrival looks at, at least 1.
-    lam : float
-        Arrivals a server and unit of time; ``lam * service.mean`` has to be below 1.
-    service : ServiceLaw
-        Law of the service time.
-    horizon : float
-        Length of the measured run.
-    seed : int or SeedSequence
-        Fixes the result together with the other parameters.
-    warmup : float, optional
-        Time that passes before anything is measured; a tenth of the horizon by default.
-    start : "empty" or (lengths, residuals)
-        State before the warm-up: all idle, or for FIFO int and float arrays of shape (n,), the
-        number of jobs at each server and the time left of the job in service (ignored where there
-        is none); the jobs behind it get fresh service times. **If the service time has an infinite
-        variance, a run from an empty start is biased low for very long**: the rare huge jobs have
-        not come yet. Draw `start` from equilibrium then.
-    times : array_like of float
-        Times since the end of the warm-up at which the counts are recorded, not decreasing.
-    batches : int
-        Number of stretches of equal length for batch means.
-    replacement : bool
-        Whether an arrival's d servers are chosen with replacement or distinct (as in [1]_).
-    discipline : {"fifo", "ps", "lifo"}
-        In order of arrival (as in [1]_), processor sharing, or last come first served, where a new
-        job interrupts the one in service, which later goes on where it stopped.
-    max_hours : float
-        A run that would take longer than about this is refused before it starts.
-    dry_run : bool
-        Check the parameters and return None, so that of many runs none is refused half-way.
-
-    Returns
-    -------
-    FifoSimulation
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is not allowed, the run would take longer than `max_hours`, or a queue grows
-        to 100000 jobs.
-
-    References
-    ----------
-    .. [1] M. Bramson, Y. Lu and B. Prabhakar, "Decay of tails at equilibrium for FIFO join the
-       shortest queue networks", Annals of Applied Probability 23 (2013) 1841, arXiv:1106.4582.
-
-    Examples
-    --------
-    >>> from supermarket import Exponential, fixed_point, simulate_fifo
-    >>> run = simulate_fifo(n=1000, d=2, lam=0.7, service=Exponential(), horizon=200, seed=1)
-    >>> bool(abs(run.profile[2] - fixed_point(0.7, 2, 2)[2]) < 0.01)
-    True
-    """
-    discipline = str(choice("discipline", discipline, DISCIPLINES))
-    todo = _network_plan(
-        n, d, lam, service, horizon, seed, warmup, times, batches, replacement, max_hours
-    )
-    given = _checked_start(start, todo.n, discipline)
-    if dry_run:
-        return None
-    network = Network(todo, service, discipline, given)
-    return _measure(network, todo, service, discipline, "empty" if given is None else "given")
-
-
-def _network_plan(
-    n: int, d: int, lam: float, service: ServiceLaw, horizon: float, seed: int | SeedSequence,
-    warmup: float | None, times: ArrayLike, batches: int, replacement: bool, max_hours: float,
-) -> Plan:  # fmt: skip
-    if not isinstance(service, ServiceLaw):
+def prepare(
+    model: Supermarket, schedule: Schedule, seed: SeedSequence, start: object
+) -> Callable[[], Run]:
+    """Check what `supermarket.simulate` was asked for and return what makes the run."""
+    n = integer("n", model.n, 1, 2**63)
+    if model.policy != "jsq":
         raise ParameterError(
-            f"service = {service!r} is not a law of the service time: use one of "
-            "supermarket.service, such as Exponential() or Lomax(2.5)."
+            f"policy = {model.policy!r} is not known for single jobs: use exponential service and "
+            "discipline = 'fifo'."
         )
-    lam = positive("lam", lam)
-    load = lam * service.mean
-    if load >= 1:
+    if schedule.unit != "service":
+        raise ParameterError("single jobs know no steps: use unit='service'.")
+    if model.load >= 1:
         raise ParameterError(
-            f"lam = {lam:.12g} with a mean service time of {service.mean:.12g} brings {load:.12g} "
-            f"of work a unit of time, more than a server can do: choose lam below "
-            f"{1 / service.mean:.12g}."
+            f"lam = {model.lam:.12g} with a mean service time of {model.service.mean:.12g} brings "
+            f"{model.load:.12g} of work per unit of time, more than a server can do: choose lam "
+            f"below {1 / model.service.mean:.12g}."
         )
-    # The hours are estimated below, by the rate of arrivals and departures here.
-    todo = plan(n, d, load, horizon, seed, warmup, times, batches, replacement, "service", 1e300)
-    if todo.n > MOST_SERVERS:
+    if n > MOST_SERVERS:
         raise ParameterError(
-            f"n = {todo.n} servers would take some {BYTES_PER_SERVER * todo.n / 1e9:.2g} GB of "
-            f"memory: choose n <= {MOST_SERVERS}."
+            f"n = {n} servers would take some {BYTES_PER_SERVER * n / 1e9:.2g} GB of memory: "
+            f"choose n <= {MOST_SERVERS}."
         )
-    max_hours = positive("max_hours", max_hours)
-    events = 2 * todo.n * lam * (todo.horizon + todo.warmup)
-    hours = events * (50.0 + 5.0 * todo.d) * (1.0 if todo.n < 10**5 else 2.0) * 1e-9 / 3600
-    if hours > max_hours:
+    events = 2 * n * model.lam * (schedule.horizon + schedule.lead)
+    schedule.allow(events, (50.0 + 5.0 * model.d) * (1.0 if n < 10**5 else 2.0))
+    drawn = isinstance(start, str) and start == "equilibrium"
+    limit = _equilibrium(model) if drawn else None
+    given = None if start is None or drawn else _checked_start(start, n, model.discipline)
+
+    def run() -> Run:
+        if limit is None:
+            network = Network(model, seed, given)
+            return _measure(network, schedule, seed, "empty" if given is None else "given")
+        first, second = spawned(seed, 2)
+        network = Network(model, second, limit.draw(np.random.default_rng(first), n))
+        return _measure(network, schedule, seed, "equilibrium")
+
+    return run
+
+
+@lru_cache(64)
+def _equilibrium(model: Supermarket) -> "CavityEquilibrium":
+    """Return the cavity equilibrium, so deep that no draw is expected beyond its last level."""
+    from supermarket.theory.choices import cavity_down_to
+
+    if model.discipline != "fifo":
         raise ParameterError(
-            f"about {events:.2g} events are asked for, which takes some {hours:.2g} hours: shorten "
-            f"the horizon ({todo.horizon:g}), or pass max_hours={hours * 1.1:.2g} to go ahead."
+            f"start = 'equilibrium' is known for discipline = 'fifo', not {model.discipline!r}."
         )
-    return replace(todo, lam=lam)
+    return cavity_down_to(model, 1e-4 / model.n)
 
 
 def _checked_start(
@@ -266,8 +98,8 @@ def _checked_start(
         if start == "empty":
             return None
         raise ParameterError(
-            f"start = {start!r} is not known: use 'empty', or a pair (lengths, residuals)"
-            f"{nearest(start, ['empty'])}."
+            f"start = {start!r} is not known: use 'empty', 'equilibrium', or a pair (lengths, "
+            f"residuals){nearest(start, ['empty', 'equilibrium'])}."
         )
     if discipline != "fifo":
         raise ParameterError(
@@ -353,25 +185,25 @@ class Network:
 
     def __init__(
         self,
-        todo: Plan,
-        service: ServiceLaw,
-        discipline: str,
+        model: Supermarket,
+        seed: SeedSequence,
         start: tuple[NDArray[np.int32], NDArray[np.float64]] | None,
     ) -> None:
-        n = todo.n
-        self.rate = n * todo.lam
+        n, d, service = model.n, model.d, model.service
+        self.model = model
+        self.rate = n * model.lam
         self.service = service
-        self.advance = ADVANCE[discipline]
-        self.rng = np.random.default_rng(todo.seed)
+        self.advance = ADVANCE[model.discipline]
+        self.rng = np.random.default_rng(seed)
         self.events = 0
-        self.came = 0.0  # time of the last arrival
+        self.now = self.came = 0.0  # time of the last arrival
         self.gaps = self.services = np.zeros(0)
         self.used = 0  # arrivals made of those
-        self.d, self.replacement = todo.d, todo.replacement
-        few = todo.d <= (FEW if todo.replacement else min(FEW, n // 2))
-        self.ahead = todo.d if few else 0
+        self.d, self.replacement = d, model.replacement
+        few = d <= (FEW if model.replacement else min(FEW, n // 2))
+        self.ahead = d if few else 0
         # Drawing many distinct servers shuffles the front of this list; any order is a good start.
-        self.order = np.arange(0 if few or todo.replacement else n)
+        self.order = np.arange(0 if few or model.replacement else n)
         self.choices = np.zeros((0, 0), dtype=np.int32)
         self.uniforms, self.spent = np.zeros(0), 0
 
@@ -399,8 +231,13 @@ class Network:
         """Number of jobs at each server, shape (n,)."""
         return self.servers["length"]
 
-    def run(self, until: float) -> None:
+    def look(self) -> NDArray[np.int64]:
+        """Return the number of queues with length at least i, for every i."""
+        return self.levels["count"].copy()
+
+    def go(self, length: float, until: float) -> None:
         """Make all events up to and including the time `until`."""
+        self.now = until
         more = True
         while more:
             if self.used == len(self.gaps):
@@ -441,8 +278,9 @@ class Network:
                 row[again] = self.rng.integers(n, size=len(again), dtype=np.int32)
                 again = again[(choices[:j, again] == row[again]).any(axis=0)]
 
-    def settle(self, now: float) -> tuple[NDArray, NDArray[np.int64], float]:
-        """Return levels, sojourns and their sum with all the time up to `now`; begin new ones."""
+    def settle(self) -> tuple[NDArray, NDArray[np.int64], float]:
+        """Return levels, sojourns and their sum with all the time up to now; begin new ones."""
+        now = self.now
         levels = self.levels
         held = now - levels["since"]
         levels["area"] += levels["count"] * held
@@ -470,65 +308,34 @@ class Network:
         self.levels = np.append(self.levels, np.zeros_like(self.levels))
 
 
-def _measure(
-    network: Network, todo: Plan, service: ServiceLaw, discipline: str, start: str
-) -> FifoSimulation:
-    """Run the network through its warm-up and its horizon and return what was seen."""
-    network.run(todo.warmup)
-    network.settle(todo.warmup)
-    ends = todo.warmup + np.linspace(0.0, todo.horizon, todo.batches + 1)
-    upcoming = list(todo.warmup + todo.times)
-    path, seen = [], []
-    for end in ends[1:]:
-        while upcoming and (upcoming[0] < end or end == ends[-1]):
-            network.run(min(upcoming.pop(0), ends[-1]))
-            path.append(network.levels["count"].copy())
-        network.run(end)
-        seen.append(network.settle(end))
-    levels, sojourns, sums = zip(*seen, strict=True)
-    room, lengths = len(network.levels), np.diff(ends)[:, None]
+def _measure(network: Network, schedule: Schedule, seed: SeedSequence, start: str) -> Run:
+    """Run the network through a schedule and return what was seen."""
+    tallies, path = schedule.follow(network)
+    levels, sojourns, sums = zip(*tallies, strict=True)
+    final = network.look()
+    lengths = np.diff(schedule.lead + schedule.edges)[:, np.newaxis]
     profiles, squares, present = (
-        _stack([level[name] for level in levels], room) / lengths for name in INTEGRALS
+        stack([level[name] for level in levels], final) / lengths for name in INTEGRALS
     )
-    profiles /= todo.n
-    tops = present - np.append(present[:, 1:], np.zeros((len(present), 1)), axis=1)
-    law = tops.mean(axis=0)
-    at_least = np.cumsum(np.array(sojourns)[:, ::-1], axis=1)[:, ::-1]
-    return FifoSimulation(
-        profile=profiles.mean(axis=0),
-        max_queue={int(m): float(law[m]) for m in np.flatnonzero(law > 0)},
-        times=todo.times,
-        path=_stack(path, room).astype(np.int64),
-        events=network.events,
-        batch_profiles=profiles,
-        batch_max_queue=tops,
-        batch_ends=_stack([level["count"] for level in levels], room).astype(np.int64),
-        final=network.levels["count"].copy(),
-        chain=f"network, {discipline}",
-        n=todo.n,
-        d=todo.d,
-        lam=todo.lam,
-        replacement=todo.replacement,
-        horizon=todo.horizon,
-        warmup=todo.warmup,
-        time_unit="of the service law",
+    return Run(
+        model=network.model,
+        schedule=schedule,
         start=start,
-        seed=(int(todo.seed.entropy), tuple(todo.seed.spawn_key)),
-        version=supermarket.__version__,
-        batch_squares=squares,
-        sojourn_grid=service.mean * _grid(),
-        batch_sojourns=at_least,
-        batch_sojourn_sums=np.array(sums),
-        service=repr(service),
+        seed=name_of_seed(seed),
+        engine="jobs",
+        events=network.events,
+        path=stack(path, final),
+        final=final,
+        batches={
+            "profile": profiles / network.model.n,
+            "maximum": present - np.append(present[:, 1:], np.zeros((len(present), 1)), axis=1),
+            "squares": squares,
+            "sojourns": np.cumsum(np.array(sojourns)[:, ::-1], axis=1)[:, ::-1],
+            "sojourn sums": np.array(sums),
+        },
+        ends=stack([level["count"] for level in levels], final),
+        extra={"sojourn grid": network.service.mean * _grid()},
     )
-
-
-def _stack(rows: list[NDArray], levels: int) -> NDArray[np.float64]:
-    """Return rows of different lengths as one array, each continued by zeros."""
-    stacked = np.zeros((len(rows), levels))
-    for row, values in zip(stacked, rows, strict=True):
-        row[: len(values)] = values
-    return stacked
 
 
 def _grid() -> NDArray[np.float64]:

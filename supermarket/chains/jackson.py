@@ -15,140 +15,48 @@ feedback the supermarket model of the same load: a job that comes back is moved 
 That agrees in the limit of large n only.
 """
 
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
-import supermarket
 from supermarket.chains.event_loop import Tally
-from supermarket.chains.measure import Plan, Simulation, given_counts, plan, with_room
-from supermarket.chains.occupancy import fixed_point_counts
+from supermarket.chains.measure import given_counts, with_room
 from supermarket.compiled import kernel
+from supermarket.models.jsq import Supermarket
+from supermarket.policies.jsq import fixed_point_counts
+from supermarket.runs.run import Run, name_of_seed
+from supermarket.runs.schedule import Schedule, stack
 from supermarket.sampling import all_among, with_or_not
 from supermarket.stations import JacksonNetwork
-from supermarket.validation import ParameterError, choice
+from supermarket.validation import ParameterError, choice, integer
 
 _MOST = 10**12  # a uniform double, shared by stations and levels, still picks a queue evenly
 _EVENTS_PER_CALL = 2**22  # some tenths of a second, so that Ctrl-C is heard
 _NANOSECONDS = 40.0  # a rough time of an event, to refuse what would take days
 
 
-@dataclass(frozen=True)
-class NetworkSimulation:
-    """What one run of a network gave, and everything that made it.
-
-    Attributes
-    ----------
-    stations : tuple of Simulation
-        One for each station, in the order of the network: its profile, maximum, path and intervals
-        (see `supermarket.chains.measure.Simulation`). There `d` is the station's d_j, `lam` its
-        load rho_j, and times are in the unit of the network's rates.
-    events : int
-        Arrivals from outside and ends of services, idle ones and the warm-up included.
-    moves : int
-        Jobs that went on from a station to one, the warm-up included.
-    network : JacksonNetwork
-        What was simulated. The other parameters stand in each station's Simulation.
-    """
-
-    stations: tuple[Simulation, ...]
-    events: int
-    moves: int
-    network: JacksonNetwork
-
-    def __getitem__(self, name: str) -> Simulation:
-        """Return the station of this name."""
-        choice("station", name, self.network.names)
-        return self.stations[self.network.names.index(name)]
-
-
-def simulate_network(
-    network: JacksonNetwork,
-    n: int,
-    *,
-    horizon: float,
-    seed: int | SeedSequence,
-    warmup: float | None = None,
-    start: str | ArrayLike = "fixed point",
-    times: ArrayLike = (),
-    batches: int = 64,
-    replacement: bool = True,
-    max_hours: float = 1.0,
-    dry_run: bool = False,
-) -> NetworkSimulation | None:
-    """Simulate a Jackson network of stations of n queues each exactly.
-
-    Parameters
-    ----------
-    network : JacksonNetwork
-        See `supermarket.stations.jackson_network`.
-    n : int
-        Number of queues of each station, from 1 to 10**12.
-    horizon : float
-        Length of the measured run, in the unit of the network's rates.
-    seed : int or SeedSequence
-        Fixes the result together with the other parameters.
-    warmup : float, optional
-        Time that passes before anything is measured; a tenth of the horizon by default.
-    start : {"fixed point", "empty"} or sequence of J array_like of float
-        State before the warm-up: each station at the fixed point of its load, rounded to whole
-        queues, no jobs, or a profile of shares u[0] = 1, u[1], ... for each station.
-    times : array_like of float
-        Times since the end of the warm-up at which the counts are recorded, not decreasing.
-    batches : int
-        Number of stretches of equal length for batch means.
-    replacement : bool
-        Whether a job's d_j queues are chosen with replacement or distinct.
-    max_hours : float
-        A run that would take longer than about this is refused before it starts.
-    dry_run : bool
-        Check the parameters and return None, so that of many runs none is refused half-way.
-
-    Returns
-    -------
-    NetworkSimulation
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is not allowed, or the run would take longer than `max_hours`.
-
-    Examples
-    --------
-    >>> from supermarket import fixed_point
-    >>> from supermarket.chains.jackson import simulate_network
-    >>> from supermarket.stations import jackson_network
-    >>> network = jackson_network([0.3, 0.0], [[0.0, 1.0], [0.5, 0.0]], 2, names=["desk", "till"])
-    >>> run = simulate_network(network, 1000, horizon=200, seed=1)
-    >>> bool(abs(run["till"].profile[2] - fixed_point(0.6, 2, 2)[2]) < 0.01)
-    True
-    """
-    todo = plan(
-        n, int(network.choices.max()), 1.0, horizon, seed, warmup, times, batches, replacement,
-        "service", max_hours, nanoseconds=lambda n: 0.0, most=_MOST, steady=False,
-    )  # fmt: skip
+def prepare(
+    network: JacksonNetwork, schedule: Schedule, seed: SeedSequence, start: object
+) -> Callable[[], Run]:
+    """Check what `supermarket.simulate` was asked for and return what makes the run."""
+    n = integer("n", network.n, 1, _MOST)
+    if schedule.unit != "service":
+        raise ParameterError("a network knows no steps: use unit='service'.")
     total = float(network.arrivals.sum() + network.service.sum())
-    events = todo.n * total * (todo.horizon + todo.warmup)
-    hours = events * _NANOSECONDS * 1e-9 / 3600
-    if hours > max_hours:
-        raise ParameterError(
-            f"about {events:.2g} events are asked for, which takes some {hours:.2g} hours: "
-            f"shorten the horizon ({horizon:g}), or pass max_hours={hours * 1.1:.2g} to go ahead."
-        )
-    counts, named = _start_counts(network, todo, start)
-    if dry_run:
-        return None
-    chain = _Network(network, counts, todo, np.random.default_rng(todo.seed))
-    return _measure(chain, todo, named)
+    schedule.allow(n * total * (schedule.horizon + schedule.lead), _NANOSECONDS)
+    counts, named = _start_counts(network, "fixed point" if start is None else start)
+
+    def run() -> Run:
+        chain = _Network(network, counts.copy(), np.random.default_rng(seed))
+        return _measure(chain, schedule, seed, named)
+
+    return run
 
 
-def _start_counts(
-    network: JacksonNetwork, todo: Plan, start: str | ArrayLike
-) -> tuple[NDArray[np.int64], str]:
+def _start_counts(network: JacksonNetwork, start: str | ArrayLike) -> tuple[NDArray[np.int64], str]:
     """Return the counts to start from, with room for more levels, and the name of the start."""
     if isinstance(start, str):
         named = str(choice("start", start, ("fixed point", "empty")))
@@ -158,9 +66,9 @@ def _start_counts(
     rows = []
     for j, (rho, d) in enumerate(zip(network.loads, network.choices, strict=True)):
         if named == "fixed point":
-            row = fixed_point_counts(todo.n, int(d), float(rho), todo.replacement)
+            row = fixed_point_counts(network.n, int(d), float(rho), network.replacement)
         else:
-            row = given_counts(todo.n, [1.0] if named == "empty" else profiles[j])
+            row = given_counts(network.n, [1.0] if named == "empty" else profiles[j])
         rows.append(with_room(row))
     counts = np.zeros((len(rows), max(map(len, rows))), dtype=np.int64)
     for j, row in enumerate(rows):
@@ -187,23 +95,32 @@ class Routes(NamedTuple):
 class _Network:
     """The counts of all stations, and the law by which they change."""
 
-    def __init__(
-        self, network: JacksonNetwork, counts: NDArray[np.int64], todo: Plan, rng: Generator
-    ) -> None:
+    def __init__(self, network: JacksonNetwork, counts: NDArray[np.int64], rng: Generator) -> None:
         rates = np.concatenate([network.arrivals, network.service])
-        self.network, self.counts, self.n, self.rng = network, counts, todo.n, rng
-        self.events_per_time = todo.n * float(rates.sum())
+        self.network, self.counts, self.n, self.rng = network, counts, network.n, rng
+        self.events_per_time = network.n * float(rates.sum())
         kinds = np.append(0.0, np.cumsum(rates / rates.sum()))
         kinds[-1] = 1.0
         routing = np.cumsum(np.column_stack([np.zeros(len(counts)), network.routing]), axis=1)
         with np.errstate(divide="ignore"):  # what has probability 0 is never looked up
             scales = 1 / np.diff(kinds), 1 / np.diff(routing, axis=1)
-        choose = network.choices, with_or_not(todo.replacement)
+        choose = network.choices, with_or_not(network.replacement)
         self.routes = Routes(kinds, scales[0], routing, scales[1], *choose)
         self.events = self.moves = 0
+        self.profile = self.at_top = np.zeros((len(counts), 0))
 
-    def stretch(self, length: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Go on for this time; return the integrals of the profiles and of the maxima's laws.
+    def look(self) -> NDArray[np.int64]:
+        """Return the counts of all stations."""
+        return self.counts.copy()
+
+    def settle(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Return the integrals of profiles and laws of the maxima, and the counts; begin anew."""
+        seen = self.profile, self.at_top, self.look()
+        self.profile = self.at_top = np.zeros((len(self.counts), 0))
+        return seen
+
+    def go(self, length: float, until: float) -> None:
+        """Go on for this time.
 
         Given the number N of events, each of the N + 1 states counts with 1 / (N + 1), as in
         `supermarket.chains.measure`.
@@ -225,70 +142,46 @@ class _Network:
         summed += self.counts  # the state after the last event is held too
         tops = (self.counts > 0).sum(axis=1) - 1
         at_top[np.arange(len(tops)), tops] += 1
-        return summed / (self.n * (events + 1)) * length, at_top / (events + 1) * length
+        for name, part in (
+            ("profile", summed / (self.n * (events + 1)) * length),
+            ("at_top", at_top / (events + 1) * length),
+        ):
+            (before,) = stack([getattr(self, name)], part)
+            setattr(self, name, before + part)
 
 
 def _with_more_room(values: NDArray) -> NDArray:
     return np.concatenate([values, np.zeros_like(values)], axis=1)
 
 
-def _measure(chain: _Network, todo: Plan, start: str) -> NetworkSimulation:
-    """Run the chain through its warm-up and its horizon and return what was seen."""
-    if todo.warmup > 0:
-        chain.stretch(todo.warmup)
-    ends = np.linspace(0.0, todo.horizon, todo.batches + 1)
-    profiles, tops, path, last = [], [], [], []
-    upcoming = list(todo.times)
-    for begin, end in pairwise(ends):
-        now, parts = begin, []
-        while upcoming and (upcoming[0] < end or end == ends[-1]):
-            moment = upcoming.pop(0)
-            if moment > now:
-                parts.append(chain.stretch(moment - now))
-                now = moment
-            path.append(chain.counts.copy())
-        if end > now:
-            parts.append(chain.stretch(end - now))
-        for rows, each in zip((profiles, tops), zip(*parts, strict=True), strict=True):
-            rows.append(sum(_padded(part, chain.counts.shape) for part in each) / (end - begin))
-        last.append(chain.counts.copy())
-    shape = chain.counts.shape
-    profiles, tops, path, last = (
-        np.array([_padded(row, shape) for row in rows]).reshape(-1, *shape)
-        for rows in (profiles, tops, path, last)
-    )
-    network, law = chain.network, tops.mean(axis=0)
-    stations = tuple(
-        Simulation(
-            profile=profiles[:, j].mean(axis=0),
-            max_queue={int(m): float(law[j, m]) for m in np.flatnonzero(law[j])},
-            times=todo.times,
-            path=path[:, j].astype(np.int64),
-            events=chain.events,
-            batch_profiles=profiles[:, j],
-            batch_max_queue=tops[:, j],
-            batch_ends=last[:, j],
-            final=chain.counts[j].copy(),
-            chain=f"network, {name}",
-            n=todo.n,
-            d=int(network.choices[j]),
-            lam=float(network.loads[j]),
-            replacement=todo.replacement,
-            horizon=todo.horizon,
-            warmup=todo.warmup,
-            time_unit="that of the rates",
-            start=start,
-            seed=(int(todo.seed.entropy), tuple(todo.seed.spawn_key)),
-            version=supermarket.__version__,
+def _measure(chain: _Network, schedule: Schedule, seed: SeedSequence, start: str) -> Run:
+    """Run the chain through a schedule and return what was seen."""
+    tallies, path = schedule.follow(chain)
+    profiles, tops, ends = zip(*tallies, strict=True)
+    network, final = chain.network, chain.look()
+    told = {
+        "schedule": schedule, "start": start, "seed": name_of_seed(seed), "engine": "network",
+        "events": chain.events,
+    }  # fmt: skip
+    profiles, tops, ends, path = (stack(rows, final) for rows in (profiles, tops, ends, path))
+    lengths = np.diff(schedule.edges)[:, np.newaxis]
+    stations = {
+        name: Run(
+            model=Supermarket(network.n, int(d), float(load), network.replacement),
+            path=path[:, j],
+            final=final[j],
+            batches={"profile": profiles[:, j] / lengths, "maximum": tops[:, j] / lengths},
+            ends=ends[:, j],
+            **told,
         )
-        for j, name in enumerate(network.names)
-    )
-    return NetworkSimulation(stations, chain.events, chain.moves, network)
-
-
-def _padded(values: NDArray, shape: tuple[int, int]) -> NDArray:
-    """Return the values of each station continued by zeros."""
-    return np.pad(values, ((0, 0), (0, shape[1] - values.shape[1])))
+        for j, (name, d, load) in enumerate(
+            zip(network.names, network.choices, network.loads, strict=True)
+        )
+    }
+    return Run(
+        model=network, path=path, final=final, batches={}, ends=ends,
+        extra={"moves": chain.moves}, stations=stations, **told,
+    )  # fmt: skip
 
 
 @kernel(nogil=True)

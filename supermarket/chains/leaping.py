@@ -14,8 +14,9 @@ that of the linear noise at any h: if J W + W J^T + N = 0, then
     (I - h/2 J) W (I - h/2 J)^T = (I + h/2 J) W (I + h/2 J)^T + h N.
 
 What is left is the drift's curvature within a leap. Its mean is measured along the run, and
-`Leaps.bias` says by how much it shifts each level of the profile: 4e-6 of u_2 at n = 10**7 with 30
-choices, 1e-3 at n = 10**4 with 20. Against the exact chain it accounts for the error to a tenth.
+``extra["bias"]`` says by how much it shifts each level of the profile: 4e-6 of u_2 at n = 10**7
+with 30 choices, 1e-3 at n = 10**4 with 20. Against the exact chain it accounts for the error to a
+tenth.
 
 Few queues are as long as the longest. A level with few queues, and few joining it per mean service
 time, fewer than 1000 and than sqrt(n), is an infinite-server queue: each of its queues loses a job
@@ -33,21 +34,22 @@ fixed point; a start with hardly any idle server may not be followed.
 """
 
 import math
-from dataclasses import dataclass
 from itertools import takewhile
 from typing import NamedTuple
 
 import numpy as np
-from numpy.random import SeedSequence
+from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
-import supermarket
 from supermarket.chains.draws import poisson
-from supermarket.chains.measure import Plan, Simulation, given_counts, plan
-from supermarket.chains.occupancy import fixed_point_counts
+from supermarket.chains.occupancy import start_counts
 from supermarket.compiled import kernel
+from supermarket.models.jsq import Supermarket, numbers_of, supermarket_of
+from supermarket.policies.jsq import fixed_point_counts
+from supermarket.runs.run import Run, name_of_seed
+from supermarket.runs.schedule import Schedule, schedule_of, seed_of, stack
 from supermarket.sampling import WITH, all_among
-from supermarket.validation import MOST_QUEUES, ParameterError, integer, real
+from supermarket.validation import ParameterError, arrival_rate, integer, real
 
 _FEW = 1000.0
 _ROOM = 64  # levels above the start's: pi(i) < 1e-19 within 64 levels, at any lam and d >= 2
@@ -55,51 +57,26 @@ _LEAST_IDLE = 100
 _NANOSECONDS = 1e3
 
 
-@dataclass(frozen=True)
-class Leaps(Simulation):
-    """What one run in leaps gave. `events` counts leaps.
-
-    Attributes
-    ----------
-    step : float
-        Longest leap, in mean service times.
-    bias : ndarray of float64, shape (levels,)
-        Estimate of the error of `profile` from the curvature of the drift within leaps.
-    """
-
-    step: float
-    bias: NDArray[np.float64]
-
-
 def leap(
-    n: int,
-    d: int,
-    lam: float,
+    model: Supermarket,
+    schedule: float | Schedule,
     *,
-    horizon: float,
     seed: int | SeedSequence,
     step: float | None = None,
-    warmup: float | None = None,
     start: str | ArrayLike = "fixed point",
-    times: ArrayLike = (),
-    batches: int = 64,
-    max_hours: float = 1.0,
-) -> Leaps:
+) -> Run:
     """Simulate the supermarket model in leaps: approximately, at a cost that n does not change.
 
     Parameters
     ----------
-    n : int
-        Number of queues, up to 4e18; n (1 - lam), the mean number of idle servers, at least 100.
-    d : int
-        Number of choices with replacement, at least 2.
-    lam : float
-        Arrival rate per queue, in (0, 1). What counts is the difference of this double from 1,
-        whose own rounding is 1e-16: at lam = 1 - 6e-11 it is 6e-11 to 6 digits.
-    horizon : float
-        Length of the measured run in mean service times.
-    seed, warmup, start, times, batches, max_hours
-        As in `supermarket.simulate`. A time is met exactly by a shorter leap.
+    model : Supermarket
+        n may be up to 4e18; n (1 - lam), the mean number of idle servers, has to be at least 100;
+        d at least 2, with replacement; service exponential. What counts of lam is the difference of
+        this double from 1, whose own rounding is 1e-16: at lam = 1 - 6e-11 it is 6e-11 to 6 digits.
+    schedule : Schedule or float
+        See `supermarket.Schedule`. A time is met exactly by a shorter leap.
+    seed, start
+        As in `supermarket.simulate`.
     step : float, optional
         Longest leap in mean service times; by default 1/50 of the relaxation time at the fixed
         point. Halve it to see what it changes. Levels that relax faster have the right law at each
@@ -107,124 +84,104 @@ def leap(
 
     Returns
     -------
-    Leaps
-        A `Simulation`; averages over time are those of the states between leaps.
+    Run
+        Averages over time are those of the states between leaps. ``extra["step"]`` is the longest
+        leap, and ``extra["bias"]``, shape (levels,), the estimated error of the profile from the
+        curvature of the drift within leaps.
 
     Raises
     ------
     ParameterError
-        If a parameter is not allowed, the run would take longer than `max_hours`, or the counts
-        would get out of order.
+        If a parameter is not allowed, the run would take longer than the schedule allows, or the
+        counts would get out of order.
 
     Examples
     --------
-    >>> from supermarket.chains.leaping import leap
-    >>> run = leap(10**17, 8_000_000, 1 - 6e-11, horizon=8e8, seed=1)
+    >>> from supermarket import Supermarket, leap
+    >>> run = leap(Supermarket(10**17, 8_000_000, 1 - 6e-11), 8e8, seed=1)
     >>> run.max_queue
     {2: 1.0}
     """
-    todo = plan(
-        n, d, lam, horizon, seed, warmup, times, batches, True, "service", max_hours,
-        nanoseconds=lambda n: 0.0, most=MOST_QUEUES,
-    )  # fmt: skip
-    integer("d", d, 2)
-    if todo.n * (1 - todo.lam) < _LEAST_IDLE:
+    schedule, seed = schedule_of(schedule), seed_of(seed)
+    model = supermarket_of(model)
+    n, d, lam = integer("n", model.n, 1), integer("d", model.d, 2), arrival_rate(model.lam)
+    if not (model.replacement and model.policy == "jsq" and model.is_exponential):
         raise ParameterError(
-            f"n (1 - lam) = {todo.n * (1 - todo.lam):.3g} idle servers are too few for a leap, "
+            f"{model} cannot be simulated in leaps, which know choices with replacement, the "
+            "policy 'jsq' and exponential service: use supermarket.simulate."
+        )
+    if schedule.unit != "service":
+        raise ParameterError("leaps know no steps: use unit='service'.")
+    if n * (1 - lam) < _LEAST_IDLE:
+        raise ParameterError(
+            f"n (1 - lam) = {n * (1 - lam):.3g} idle servers are too few for a leap, "
             f"which needs {_LEAST_IDLE}: use supermarket.simulate, which is exact."
         )
-    counts = fixed_point_counts(todo.n, todo.d, todo.lam, True)
-    steep = _steepness(counts, todo.d, todo.lam)
+    steep = _steepness(fixed_point_counts(n, d, lam, True), d, lam)
     step = _relaxation_time(steep) / 50 if step is None else real("step", step, 0.0, open_low=True)
-    hours = (todo.horizon + todo.warmup) / step * _NANOSECONDS * 1e-9 / 3600
-    if hours > max_hours:
-        raise ParameterError(
-            f"some {(todo.horizon + todo.warmup) / step:.2g} leaps are asked for, which takes "
-            f"{hours:.2g} hours: shorten the horizon ({todo.horizon:g}), or pass "
-            f"max_hours={hours * 1.1:.2g} to go ahead."
-        )
-    named = start if isinstance(start, str) else "given"
-    if named == "empty":
-        counts = np.array([todo.n], dtype=np.int64)
-    elif named != "fixed point":
-        counts = given_counts(todo.n, start)
-    return _measure(np.append(counts, np.zeros(_ROOM, dtype=np.int64)), todo, step, named, steep)
-
-
-def _measure(
-    counts: NDArray[np.int64],
-    todo: Plan,
-    step: float,
-    start: str,
-    steep: NDArray[np.float64],
-) -> Leaps:
-    """Run through the warm-up and the horizon and return what was seen."""
-    rng = np.random.default_rng(todo.seed)
-    levels = len(counts)
-    curved = np.zeros(levels)
-    leaps = 0
-
-    def stretch(length: float, about: NDArray, summed: NDArray, at_top: NDArray) -> None:
-        nonlocal leaps
-        if length > 0:
-            room = Room(*np.zeros((9, levels)), np.zeros_like(counts))
-            model, sums = Model(todo.n, todo.d, todo.lam), Sums(about, summed, curved, at_top)
-            done = _advance(rng, counts, model, length, step, sums, room)
-            if done < 0:
-                raise ParameterError(
-                    f"level {-done} got out of order in a leap of up to {step:.3g}: its counts are "
-                    "too few for leaps at these n, d, lam; use supermarket.simulate, or a smaller "
-                    "step."
-                )
-            leaps += done
-
-    stretch(todo.warmup, counts.copy(), np.zeros(levels), np.zeros(levels))
-    curved[:] = 0.0
-    # Of counts near n a sum over many leaps would lose what they lack: sum what they are off by.
-    about = counts.copy()
-    profiles, tops = np.zeros((todo.batches, levels)), np.zeros((todo.batches, levels))
-    last = np.zeros((todo.batches, levels), dtype=np.int64)
-    path = np.zeros((len(todo.times), levels), dtype=np.int64)
-    ends = np.linspace(0.0, todo.horizon, todo.batches + 1)
-    now, seen = 0.0, 0
-    for batch, end in enumerate(ends[1:]):
-        while seen < len(path) and (todo.times[seen] < end or end == ends[-1]):
-            stretch(todo.times[seen] - now, about, profiles[batch], tops[batch])
-            now = todo.times[seen]
-            path[seen] = counts
-            seen += 1
-        stretch(end - now, about, profiles[batch], tops[batch])
-        now = end
-        last[batch] = counts
-    profiles /= np.diff(ends)[:, np.newaxis] * todo.n
-    profiles += about / todo.n
-    profiles[profiles < 1e-9 / todo.n] = 0.0  # never there, but for rounding
-    tops /= tops.sum(axis=1, keepdims=True)
-    law = tops.mean(axis=0)
-    return Leaps(
-        profile=profiles.mean(axis=0),
-        max_queue={int(m): float(law[m]) for m in np.flatnonzero(law)},
-        times=todo.times,
-        path=path,
-        events=leaps,
-        batch_profiles=profiles,
-        batch_max_queue=tops,
-        batch_ends=last,
-        final=counts,
-        chain="leaps",
-        n=todo.n,
-        d=todo.d,
-        lam=todo.lam,
-        replacement=True,
-        horizon=todo.horizon,
-        warmup=todo.warmup,
-        time_unit="service",
-        start=start,
-        seed=(int(todo.seed.entropy), tuple(todo.seed.spawn_key)),
-        version=supermarket.__version__,
-        step=step,
-        bias=_bias(curved / (todo.horizon * todo.n), steep),
+    schedule.allow((schedule.horizon + schedule.lead) / step, _NANOSECONDS, "leaps")
+    counts, named = start_counts(model, start)
+    counts = np.append(counts[counts > 0], np.zeros(_ROOM + 1, dtype=np.int64))
+    leaps = _Leaps(model, counts, step, np.random.default_rng(seed))
+    tallies, path = schedule.follow(leaps)
+    profiles, tops, ends = map(np.array, zip(*tallies, strict=True))
+    lengths = np.diff(schedule.edges)[:, np.newaxis]
+    profiles = profiles / (lengths * n) + leaps.about / n
+    profiles[profiles < 1e-9 / n] = 0.0  # never there, but for rounding
+    return Run(
+        model=model,
+        schedule=schedule,
+        start=named,
+        seed=name_of_seed(seed),
+        engine="leaps",
+        events=leaps.made,
+        path=stack(path, leaps.counts),
+        final=leaps.counts,
+        batches={"profile": profiles, "maximum": tops / tops.sum(axis=1, keepdims=True)},
+        ends=ends,
+        extra={"step": step, "bias": _bias(leaps.curved / (schedule.horizon * n), steep)},
     )
+
+
+class _Leaps:
+    """The counts, and what is added up over leaps."""
+
+    def __init__(
+        self, model: Supermarket, counts: NDArray[np.int64], step: float, rng: Generator
+    ) -> None:
+        self.model, self.counts, self.step, self.rng = model, counts, step, rng
+        # Of counts near n a sum over many leaps would lose what they lack: summed is what they are
+        # off by, from what they are at the end of the warm-up.
+        self.about, self.warming = counts.copy(), True
+        self.curved, self.summed, self.at_top = np.zeros((3, len(counts)))
+        self.made = 0
+
+    def look(self) -> NDArray[np.int64]:
+        """Return the counts."""
+        return self.counts.copy()
+
+    def settle(self) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+        """Return the integrals of profile and law of the maximum, and the counts; begin anew."""
+        seen = self.summed, self.at_top, self.look()
+        self.summed, self.at_top = np.zeros((2, len(self.counts)))
+        if self.warming:
+            self.about, self.warming = self.look(), False
+            self.curved[:] = 0.0
+        return seen
+
+    def go(self, length: float, until: float) -> None:
+        """Go on for this time."""
+        room = Room(*np.zeros((9, len(self.counts))), np.zeros_like(self.counts))
+        model = Model(*numbers_of(self.model))
+        sums = Sums(self.about, self.summed, self.curved, self.at_top)
+        done = _advance(self.rng, self.counts, model, length, self.step, sums, room)
+        if done < 0:
+            raise ParameterError(
+                f"level {-done} got out of order in a leap of up to {self.step:.3g}: its counts "
+                "are too few for leaps at these n, d, lam; use supermarket.simulate, or a smaller "
+                "step."
+            )
+        self.made += done
 
 
 def _steepness(counts: NDArray[np.int64], d: int, lam: float) -> NDArray[np.float64]:

@@ -8,155 +8,108 @@ The cost of an event depends on the number of levels alone, whatever n and d are
 """
 
 import math
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from supermarket import policies
 from supermarket.chains import batches as many
-from supermarket.chains.borrowed import borrowed, inlined
-from supermarket.chains.event_loop import Kept, Rule, Tally, event_loop, rule_of
-from supermarket.chains.measure import Plan, Simulation, given_counts, measure, plan, with_room
-from supermarket.chains.ranks import FAST, Ranks
+from supermarket.chains.borrowed import borrowed
+from supermarket.chains.event_loop import Kept, Rule, Tally, rule_of
+from supermarket.chains.measure import given_counts, measure, with_room
 from supermarket.compiled import kernel
+from supermarket.models.jsq import Supermarket
+from supermarket.runs.run import Run, name_of_seed
+from supermarket.runs.schedule import Schedule
 from supermarket.sampling import all_among, with_or_not
-from supermarket.validation import EXACT_MAX, MOST_LEVELS, MOST_QUEUES, ParameterError, choice
+from supermarket.validation import (
+    EXACT_MAX,
+    MOST_QUEUES,
+    arrival_rate,
+    integer,
+)
 
 
-def simulate(
-    n: int,
-    d: int,
-    lam: float,
-    *,
-    horizon: float,
-    seed: int | SeedSequence,
-    warmup: float | None = None,
-    start: str | ArrayLike = "fixed point",
-    times: ArrayLike = (),
-    batches: int = 64,
-    replacement: bool = True,
-    time_unit: str = "service",
-    engine: str = "auto",
-    max_hours: float = 1.0,
-    dry_run: bool = False,
-) -> Simulation | None:
-    """Simulate the supermarket model exactly, by the counts of queues of each length.
+def prepare(
+    model: Supermarket, schedule: Schedule, seed: SeedSequence, start: object, engine: str
+) -> Callable[[], Run]:
+    """Check what `supermarket.simulate` was asked for and return what makes the run."""
+    policy = policies.named(model.policy)
+    n = integer("n", model.n, 1, MOST_QUEUES if engine == "auto" else policy.engine(engine).most)
+    counts, named = start_counts(model, start)
+    engine = policy.pick(n, model.d) if engine == "auto" else engine
+    kind = policy.engine(engine)
+    integer("n", n, 1, kind.most)
+    schedule.allow(events_of(model, schedule), kind.nanoseconds(n))
 
-    Parameters
-    ----------
-    n : int
-        Number of queues, from 1 to 4e18.
-    d : int
-        Number of queues that an arrival looks at, at least 1.
-    lam : float
-        Arrival rate per queue in units of the service rate, in (0, 1). From another start than the
-        fixed point it may be 1 or more; then the queues grow, and only `path` and `final` say much.
-    horizon : float
-        Length of the measured run, in `time_unit`.
-    seed : int or SeedSequence
-        Fixes the result together with the other parameters.
-    warmup : float, optional
-        Time that passes before anything is measured; a tenth of the horizon by default.
-    start : {"fixed point", "empty"} or array_like of float
-        State before the warm-up. The fixed point is u[i+1] = lam * beta(u[i]), with replacement
-        equation (1.2) of [1]_, rounded to whole queues. A profile gives the shares u[0] = 1, u[1],
-        ..., not increasing.
-    times : array_like of float
-        Times since the end of the warm-up at which the counts are recorded, not decreasing.
-    batches : int
-        Number of stretches of equal length for batch means.
-    replacement : bool
-        Whether an arrival's d queues are chosen with replacement (as in [1]_) or distinct (as in
-        [2]_).
-    time_unit : {"service", "steps"}
-        Mean service times (n (1 + lam) events on average each), or steps of the chain of [1]_.
-    engine : {"auto", "scan", "table", "ranks", "batches"}
-        How events are found; all have the same law and different streams. "scan" compares the
-        uniform with level after level, "table" finds most events by one look into a guide table,
-        both up to n = 2**53; "ranks" finds every event by one look into an alias table, up to
-        n = 10**6 (see `supermarket.chains.ranks`); "batches" makes many events at a time, some
-        sqrt(n), up to n = 4e18 (see `supermarket.chains.batches`). "auto" takes what is fastest at
-        this n.
-    max_hours : float
-        A run that would take longer than about this is refused before it starts.
-    dry_run : bool
-        Check the parameters and return None, so that of many runs none is refused half-way.
+    def run() -> Run:
+        rng = np.random.default_rng(seed)
+        told = {"start": named, "seed": name_of_seed(seed), "engine": engine}
+        return measure(kind(counts, model, rng), model, schedule, rng, **told)
 
-    Returns
-    -------
-    Simulation
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is not allowed, or the run would take longer than `max_hours`.
-
-    References
-    ----------
-    .. [1] G. Brightwell and M. Luczak, "The supermarket model with arrival rate tending to one",
-       arXiv:1201.5523, section 1.
-    .. [2] M. Bramson, Y. Lu and B. Prabhakar, "Decay of tails at equilibrium for FIFO join the
-       shortest queue networks", Annals of Applied Probability 23 (2013) 1841, arXiv:1106.4582.
-
-    Examples
-    --------
-    >>> from supermarket import fixed_point, simulate
-    >>> run = simulate(n=1000, d=2, lam=0.7, horizon=200, seed=1)
-    >>> bool(abs(run.profile[2] - fixed_point(0.7, 2, 2)[2]) < 0.01)
-    True
-    """
-    engine = str(choice("engine", engine, ("auto", *_ENGINES)))
-    todo = plan(
-        n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_hours,
-        nanoseconds=lambda n: _NANOSECONDS[_pick(engine, n, d)](n),
-        most=MOST_QUEUES if engine in ("auto", "batches") else EXACT_MAX,
-        steady=isinstance(start, str) and start == "fixed point",
-    )  # fmt: skip
-    engine = _pick(engine, todo.n, todo.d)
-    rng = np.random.default_rng(todo.seed)
-    counts, named = start_counts(todo, start)
-    if dry_run:
-        return None
-    chain = _ENGINES[engine](counts, todo.d, todo.lam, todo.replacement, rng)
-    return measure(chain, f"occupancy, {engine}", named, todo, rng)
+    return run
 
 
-class _Scan:
-    """One event at a time, each found by a scan of the levels."""
+def events_of(model: Supermarket, schedule: Schedule) -> float:
+    """Return the mean number of steps of the chain in a schedule."""
+    per_unit = model.n * (1 + model.lam) if schedule.unit == "service" else 1.0
+    return (schedule.horizon + schedule.lead) * per_unit
+
+
+class Scan:
+    """One event at a time, each found by a scan of the levels: the engine of every policy."""
 
     events_per_call = 2**22
     tally = np.int64
+    most = EXACT_MAX
 
-    def __init__(
-        self, counts: NDArray[np.int64], d: int, lam: float, replacement: bool, rng: Generator
-    ) -> None:
-        self.counts = counts
-        self.rule = (d, lam, replacement)
-        self.rng = rng
+    def __init__(self, counts: NDArray[np.int64], model: Supermarket, rng: Generator) -> None:
+        policy = policies.named(model.policy)
+        self.counts, self.model, self.rng = counts, model, rng
+        self.loop, self.memory = policy.loop, policy.memory(counts)
+
+    @staticmethod
+    def nanoseconds(n: int) -> float:
+        """Return a rough time of an event, to refuse what would take days."""
+        return 40.0
+
+    def rule(self, replacement: Any) -> Rule:
+        """Return what a kernel knows of the model."""
+        return rule_of(self.counts, self.model.d, self.model.lam, replacement)
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
-        d, lam, replacement = self.rule
-        aux = Kept(np.empty(len(self.counts)), np.empty(0, dtype=np.int64))
-        rule = rule_of(self.counts, d, lam, replacement)
-        return _scan(self.rng, self.counts, rule, aux, events, Tally(moved, at_top))
+        """Make up to `events` steps; see `measure.Chain`."""
+        kept, rule = (
+            Kept(np.empty(len(self.counts)), self.memory),
+            self.rule(self.model.replacement),
+        )
+        return self.loop(self.rng, self.counts, rule, kept, events, Tally(moved, at_top))
 
     def grow(self) -> None:
+        """Double the number of levels there is room for."""
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
 
 
-class _Table(_Scan):
+class Guided(Scan):
     """One event at a time, most of them found by one look into a guide table."""
 
     events_per_call = 2**18  # less than 2**20, see `_look_up`
 
+    @staticmethod
+    def nanoseconds(n: int) -> float:
+        """Return a rough time of an event."""
+        return 5.0 + 5e3 / n**0.5
+
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
+        """Make up to `events` steps; see `measure.Chain`."""
         if len(self.counts) > 2**13:  # more levels than the table has numbers for
             return super().advance(events, moved, at_top)
         # Sixteen random bits choose an event's bin; what the bin leaves open is drawn on demand.
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
-        d, lam, replacement = self.rule
-        rule = rule_of(self.counts, d, lam, with_or_not(replacement))
+        rule = self.rule(with_or_not(self.model.replacement))
         guide = guide_to(len(self.counts), np.int16)
         return _look_up(bits, self.rng, self.counts, rule, Tally(moved, at_top), guide)
 
@@ -184,73 +137,41 @@ def guide_to(levels: int, entry: type) -> Guide:
     return Guide(low, high, np.empty(levels), np.empty(2**14, dtype=entry), seen, limit)
 
 
-class _Batches(_Scan):
+class Batches(Scan):
     """Many events at a time."""
 
     tally = np.float64
+    most = MOST_QUEUES
 
     @property
     def events_per_call(self) -> int:
+        """As many as take a few tenths of a second."""
         return int(1e5 * math.sqrt(self.counts[0]))
 
+    @staticmethod
+    def nanoseconds(n: int) -> float:
+        """Return a rough time of an event."""
+        return 7e3 / n**0.5
+
     def advance(self, events: int, moved: NDArray[np.float64], at_top: NDArray[np.float64]) -> int:
-        d, lam, replacement = self.rule
-        rule = rule_of(self.counts, d, lam, with_or_not(replacement))
+        """Make up to `events` steps; see `measure.Chain`."""
+        rule = self.rule(with_or_not(self.model.replacement))
         return many.advance(self.rng, self.counts, rule, events, Tally(moved, at_top))
 
 
-_ENGINES = {"scan": _Scan, "table": _Table, "ranks": Ranks, "batches": _Batches}
-# Rough times of an event, to refuse what would take days.
-_NANOSECONDS = {
-    "scan": lambda n: 40.0,
-    "table": lambda n: 5.0 + 5e3 / n**0.5,
-    "ranks": lambda n: 6.0 + n / 1e4,
-    "batches": lambda n: 7e3 / n**0.5,
-}
-
-
-def _pick(engine: str, n: int, d: int) -> str:
-    """Return the engine that "auto" stands for: with one choice there are many levels."""
-    if engine != "auto":
-        return engine
-    return "ranks" if n <= FAST else "table" if n < (10**7 if d > 1 else 10**8) else "batches"
-
-
-def start_counts(todo: Plan, start: str | ArrayLike) -> tuple[NDArray[np.int64], str]:
+def start_counts(model: Supermarket, start: object = None) -> tuple[NDArray[np.int64], str]:
     """Return the counts to start from, with room for more levels, and the name of the start."""
-    if isinstance(start, str) and start == "fixed point":
-        counts, named = fixed_point_counts(todo.n, todo.d, todo.lam, todo.replacement), start
+    policy = policies.named(model.policy)
+    if start is None:
+        start = "empty" if policy.fixed_point is None else "fixed point"
+    if isinstance(start, str) and start == "fixed point" and policy.fixed_point is not None:
+        lam = arrival_rate(model.lam)
+        counts = policy.fixed_point(model.n, model.d, lam, model.replacement)
     elif isinstance(start, str) and start == "empty":
-        counts, named = np.array([todo.n], dtype=np.int64), start
+        counts = np.array([model.n], dtype=np.int64)
     else:
-        counts, named = given_counts(todo.n, start), "given"
-    return with_room(counts), named
-
-
-def fixed_point_counts(n: int, d: int, lam: float, replacement: bool) -> NDArray[np.int64]:
-    """Return the counts nearest to the fixed point: s[i+1] = lam n beta(s[i]), rounded."""
-    counts = [n]
-    while counts[-1] > 0:
-        if len(counts) > MOST_LEVELS:
-            raise ParameterError(
-                f"lam = {lam:.16g} with d = {d} has a fixed point of more than {MOST_LEVELS} "
-                "levels: choose a smaller lam or a larger d."
-            )
-        nearest = round(lam * n * all_among(counts[-1], n, d, with_or_not(replacement)))
-        counts.append(min(nearest, counts[-1] - 1))  # rounded, 1 * lam would stay 1 for ever
-    return np.array(counts, dtype=np.int64)
-
-
-@inlined
-def _join(w, s, top, rule, aux):
-    """Return i with beta[i] > w >= beta[i+1]: the shortest of the d chosen queues is that long."""
-    i = top
-    while aux.beta[i] <= w and i > 0:
-        i -= 1
-    return i
-
-
-_scan = event_loop(_join)
+        return with_room(given_counts(model.n, start)), "given"
+    return with_room(counts), start
 
 
 @kernel(nogil=True)

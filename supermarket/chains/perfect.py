@@ -30,12 +30,10 @@ from numpy.typing import NDArray
 
 from supermarket.chains.measure import with_room
 from supermarket.compiled import kernel
+from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.sampling import all_among, with_or_not
 from supermarket.validation import (
-    EXACT_MAX,
     ParameterError,
-    arrival_rate,
-    choice,
     integer,
     real,
 )
@@ -45,13 +43,10 @@ MOST_EVENTS = 2e8  # four bytes each, and up to some six times that while the pa
 
 
 def equilibrium_draws(
-    n: int,
-    d: int,
-    lam: float,
+    model: Supermarket,
     *,
     draws: int,
     seed: int | SeedSequence,
-    replacement: bool = True,
     max_hours: float = 1.0,
 ) -> NDArray[np.int64]:
     """Draw states of the supermarket model from its equilibrium, exactly and independently.
@@ -64,18 +59,12 @@ def equilibrium_draws(
 
     Parameters
     ----------
-    n : int
-        Number of queues, from 1 to 10**5.
-    d : int
-        Number of queues that an arrival looks at, at least 1.
-    lam : float
-        Arrival rate per queue in units of the service rate, in (0, 1).
+    model : Supermarket
+        Of exponential service.
     draws : int
         Number of independent draws, from 1 to 10**8.
     seed : int or SeedSequence
         Fixes the result together with the other parameters; fewer draws are the first of more.
-    replacement : bool
-        Whether an arrival's d queues are chosen with replacement or distinct.
     max_hours : float
         What would take longer than about this is refused before it starts.
 
@@ -105,23 +94,15 @@ def equilibrium_draws(
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.chains.perfect import equilibrium_draws
-    >>> counts = equilibrium_draws(n=100, d=2, lam=0.7, draws=50, seed=1)
+    >>> counts = equilibrium_draws(Supermarket(100, 2, 0.7), draws=50, seed=1)
     >>> bool(abs(counts[:, 1].mean() / 100 - 0.7) < 0.05)
     True
     """
+    n, d, lam = numbers_of(model, finite=True)
     n = integer("n", n, 1, MOST)
-    d = integer("d", d, 1, EXACT_MAX)
-    lam = arrival_rate(lam)
     draws = integer("draws", draws, 1, 10**8)
-    if isinstance(replacement, np.bool_):
-        replacement = bool(replacement)
-    replacement = bool(choice("replacement", replacement, (True, False)))
-    if not replacement and d > n:
-        raise ParameterError(
-            f"d = {d} distinct queues cannot be chosen among n = {n}: "
-            "choose d <= n, or replacement=True."
-        )
     max_hours = real("max_hours", max_hours, 0.0, open_low=True)
     if not isinstance(seed, SeedSequence):
         seed = SeedSequence(integer("seed", seed, 0))
@@ -138,7 +119,7 @@ def equilibrium_draws(
             f"choose fewer, or pass max_hours={hours * 1.1:.2g} to go ahead."
         )
     rng = np.random.default_rng(seed)
-    others = _others(n, d, replacement)
+    others = _others(n, d, model.replacement)
     first = max(1, int(events / 8))
     drawn = [_draw(rng, n, lam, others, first) for _ in range(draws)]
     counts = np.zeros((draws, max(map(len, drawn)) + 1), dtype=np.int64)

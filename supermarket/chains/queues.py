@@ -5,75 +5,41 @@ departure picks a queue and takes a customer if there is one. Slower than the oc
 the reference that one is tested against; also for questions about named queues.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.random import Generator, SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.chains.event_loop import Tally, rule_of
-from supermarket.chains.measure import Simulation, measure, plan, with_room
+from supermarket.chains.measure import measure, with_room
+from supermarket.chains.occupancy import events_of
 from supermarket.compiled import kernel
-from supermarket.validation import MOST_LEVELS, ParameterError, integer
+from supermarket.models.jsq import Supermarket
+from supermarket.runs.run import Run, name_of_seed
+from supermarket.runs.schedule import Schedule
+from supermarket.validation import MOST_LEVELS, ParameterError, choice, integer
 
 
-def simulate_queues(
-    n: int,
-    d: int,
-    lam: float,
-    *,
-    horizon: float,
-    seed: int | SeedSequence,
-    lengths: ArrayLike | None = None,
-    warmup: float | None = None,
-    times: ArrayLike = (),
-    batches: int = 64,
-    replacement: bool = True,
-    time_unit: str = "service",
-    max_hours: float = 1.0,
-) -> tuple[Simulation, NDArray[np.int64]]:
-    """Simulate the n queue lengths of the supermarket model.
-
-    Parameters
-    ----------
-    n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_hours
-        As in `supermarket.simulate`; n is at most 10**9, as every queue is held in memory.
-    lengths : array_like of int, shape (n,), optional
-        Queue lengths before the warm-up; all empty by default.
-
-    Returns
-    -------
-    simulation : Simulation
-    lengths : ndarray of int64, shape (n,)
-        The queue lengths at the end.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is not allowed.
-
-    References
-    ----------
-    .. [1] G. Brightwell and M. Luczak, "The supermarket model with arrival rate tending to one",
-       arXiv:1201.5523, section 1.
-
-    Examples
-    --------
-    >>> from supermarket import simulate_queues
-    >>> run, lengths = simulate_queues(n=100, d=2, lam=0.7, horizon=50, seed=1)
-    >>> bool(run.final[1] == (lengths >= 1).sum())
-    True
-    """
-    integer("n", n, 1, 10**9)
-    todo = plan(
-        n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_hours,
-        nanoseconds=lambda n: 20.0 * d if n < 10**6 else 100.0 * d,
-    )  # fmt: skip
-    rng = np.random.default_rng(todo.seed)
-    if lengths is None:
-        queues, named = np.zeros(todo.n, dtype=np.int64), "empty"
+def prepare(
+    model: Supermarket, schedule: Schedule, seed: SeedSequence, start: object
+) -> Callable[[], Run]:
+    """Check what `supermarket.simulate` was asked for and return what makes the run."""
+    n = integer("n", model.n, 1, 10**9)
+    if start is None or isinstance(start, str):
+        named = str(choice("start", "empty" if start is None else start, ("empty",)))
+        queues = np.zeros(n, dtype=np.int64)
     else:
-        queues, named = checked_lengths(lengths, todo.n), "given"
-    chain = _Queues(queues, todo.d, todo.lam, todo.replacement, rng)
-    return measure(chain, "queues", named, todo, rng), queues
+        queues, named = checked_lengths(start, n), "given"
+    schedule.allow(events_of(model, schedule), (20.0 if n < 10**6 else 100.0) * model.d)
+
+    def run() -> Run:
+        rng, lengths = np.random.default_rng(seed), queues.copy()
+        chain = _Queues(lengths, model.d, model.lam, model.replacement, rng)
+        told = {"start": named, "seed": name_of_seed(seed), "engine": "labelled"}
+        return measure(chain, model, schedule, rng, **told, extra={"lengths": lengths})
+
+    return run
 
 
 class _Queues:
@@ -101,7 +67,10 @@ class _Queues:
 
 def checked_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
     """Return `lengths` as n queue lengths, or raise a `ParameterError`."""
-    queues = np.asarray(lengths)
+    try:
+        queues = np.asarray(lengths)
+    except ValueError:
+        raise ParameterError(f"lengths must be n = {n} whole numbers, not lists of them.") from None
     if queues.shape != (n,) or not np.issubdtype(queues.dtype, np.integer) or queues.min() < 0:
         raise ParameterError(
             f"lengths must be n = {n} whole numbers, none below 0; "

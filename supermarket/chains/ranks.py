@@ -20,8 +20,9 @@ from numpy.random import Generator
 from numpy.typing import NDArray
 
 from supermarket.compiled import kernel
+from supermarket.models.jsq import Supermarket
 from supermarket.sampling import all_among, with_or_not
-from supermarket.validation import ParameterError
+from supermarket.validation import EXACT_MAX, ParameterError
 
 FAST = 20_000  # with more queues the caches begin to miss
 MOST = 10**6
@@ -39,9 +40,9 @@ class Ranks:
     events_per_call = 2**18  # less than 2**20, see `_advance`
     tally = np.int64
 
-    def __init__(
-        self, counts: NDArray[np.int64], d: int, lam: float, replacement: bool, rng: Generator
-    ) -> None:
+    most = EXACT_MAX
+
+    def __init__(self, counts: NDArray[np.int64], model: Supermarket, rng: Generator) -> None:
         if counts[0] > MOST:
             raise ParameterError(
                 f"engine = 'ranks' holds every queue in memory, and n = {counts[0]} is too many: "
@@ -51,8 +52,13 @@ class Ranks:
         exactly = counts - np.append(counts[1:], 0)
         lengths = np.repeat(np.arange(len(counts), dtype=np.int32)[::-1], exactly[::-1])
         self._lengths = np.append(lengths, np.int32(0))  # and room for what is not to be kept
-        self._table = alias_table(law_of_ranks(counts[0], d, lam, replacement))
+        self._table = alias_table(law_of_ranks(counts[0], model.d, model.lam, model.replacement))
         self._rng = rng
+
+    @staticmethod
+    def nanoseconds(n: int) -> float:
+        """Return a rough time of an event, to refuse what would take days."""
+        return 6.0 + n / 1e4
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
         """Make up to `events` steps; see `measure.Chain`."""

@@ -15,20 +15,22 @@ References
 """
 
 import sys
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from supermarket.chains.measure import Plan, Simulation, measure, plan
-from supermarket.chains.occupancy import start_counts
+from supermarket.chains.measure import measure
+from supermarket.chains.occupancy import events_of, start_counts
 from supermarket.chains.ranks import alias_table, law_of_ranks
 from supermarket.compiled import kernel
+from supermarket.models.jsq import Supermarket
+from supermarket.runs.run import Run, name_of_seed
+from supermarket.runs.schedule import Schedule
 from supermarket.sweep import run_points
-from supermarket.validation import ParameterError, integer
+from supermarket.validation import ParameterError, choice, integer
 
 LANES = 64
 MOST = 2**15 - 1  # queues: counts and ranks are held in 16 bits
@@ -38,86 +40,34 @@ STEPS_PER_CALL = 2**10 * BLOCK  # some hundredths of a second, so that Ctrl-C is
 NOTHING = -(2**15)  # the event of a lane that waits: a departure at a rank above all counts
 
 
-def simulate_replicas(
-    n: int,
-    d: int,
-    lam: float,
-    replicas: int,
-    *,
-    horizon: float,
-    seed: int | SeedSequence,
-    warmup: float | None = None,
-    start: str | ArrayLike = "fixed point",
-    times: ArrayLike = (),
-    batches: int = 64,
-    replacement: bool = True,
-    time_unit: str = "service",
-    max_hours: float = 1.0,
-    threads: int = 1,
-    dry_run: bool = False,
-) -> list[Simulation] | None:
-    """Simulate independent copies of the supermarket model, many at a time, for small n.
+def prepare(
+    model: Supermarket, schedule: Schedule, seeds: list[SeedSequence], start: object, threads: int
+) -> Callable[[], list[Run]]:
+    """Check what `supermarket.simulate` was asked for and return what makes the copies' runs.
 
-    Every copy is exact, and measured as `supermarket.simulate` measures one. The time of an event
-    grows with the number of levels: for d = 1 and lam near 1, `simulate` is the faster way.
-
-    Parameters
-    ----------
-    n : int
-        Number of queues, from 1 to 32767.
-    replicas : int
-        Number of copies. Copy number k has the k-th stream spawned from `seed`: its result depends
-        on `seed`, k and the other parameters, not on how many copies there are. They run in groups
-        of `LANES` = 64; a group takes as long whether it is full or not.
-    threads : int
-        Groups that run at a time.
-    d, lam, horizon, seed, warmup, start, times, batches, replacement, time_unit, max_hours, dry_run
-        As in `supermarket.simulate`; `horizon` is that of each copy, `max_hours` is for all.
-
-    Returns
-    -------
-    list of Simulation
-        One a copy, in order.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is not allowed, or the runs would take longer than `max_hours`.
-
-    Examples
-    --------
-    >>> from supermarket import simulate_replicas
-    >>> runs = simulate_replicas(20, 2, 0.7, replicas=40, horizon=20, warmup=10, seed=1)
-    >>> bool(abs(sum(run.profile[1] for run in runs) / 40 - 0.7) < 0.03)
-    True
+    They run in groups of `LANES`; a group takes as long whether it is full or not.
     """
-    replicas = integer("replicas", replicas, 1, 10**6)
-    groups = -(-replicas // LANES)
-    todo = plan(
-        n, d, lam, horizon, seed, warmup, times, batches, replacement, time_unit, max_hours,
-        nanoseconds=lambda n: 3.0 * LANES * groups, most=MOST,
-    )  # fmt: skip
-    counts, named = start_counts(todo, start)
+    n = integer("n", model.n, 1, MOST)
+    choice("policy", model.policy, ("jsq",))
+    counts, named = start_counts(model, start)
     if len(counts) > TALLEST:
         raise ParameterError(
-            f"the start has some {len(counts)} levels, and replicas have {TALLEST} at most: "
-            "use simulate."
+            f"the start has some {len(counts)} levels, and copies in lanes have {TALLEST} at most: "
+            "use another engine."
         )
-    if dry_run:
-        return None
-    table = table_of_events(todo.n, todo.d, todo.lam, todo.replacement)
-    root = todo.seed
-    todos = [
-        replace(todo, seed=SeedSequence(root.entropy, spawn_key=(*root.spawn_key, k)))
-        for k in range(replicas)
-    ]
+    groups = [{"seeds": seeds[k : k + LANES]} for k in range(0, len(seeds), LANES)]
+    schedule.allow(events_of(model, schedule), 3.0 * LANES * len(groups))
 
-    def run(members: list[Plan], seed: SeedSequence) -> list[Simulation]:
-        return _together(members, table, counts, named)
+    def run() -> list[Run]:
+        table = table_of_events(n, model.d, model.lam, model.replacement)
 
-    points = [{"members": todos[k : k + LANES]} for k in range(0, replicas, LANES)]
-    runs = run_points(run, points, seed=0, threads=threads)  # the members have their own seeds
-    return [simulation for group in runs for simulation in group]
+        def together(seeds: list[SeedSequence], seed: SeedSequence) -> list[Run]:
+            return _together(model, schedule, seeds, table, (counts, named))
+
+        runs = run_points(together, groups, seed=0, threads=threads)  # members have their seeds
+        return [one for group in runs for one in group]
+
+    return run
 
 
 class Events(NamedTuple):
@@ -151,42 +101,43 @@ class Seen(NamedTuple):
 
 
 def _together(
-    todos: list[Plan],
+    model: Supermarket,
+    schedule: Schedule,
+    seeds: list[SeedSequence],
     table: Events,
-    start: NDArray[np.int64],
-    named: str,
-) -> list[Simulation]:
+    start: tuple[NDArray[np.int64], str],
+) -> list[Run]:
     """Run up to `LANES` replicas side by side.
 
     How many events there are in a stretch of time does not depend on what they do. So the replicas
     first make the events of every stretch in lock step, and then measure what they saw.
     """
-    name = "occupancy, replicas"
     stretches = _Stretches()
-    measure(stretches, name, named, todos[0], stretches)
-    wanted = np.zeros((len(stretches.events), LANES), dtype=np.int64)
+    schedule.follow(stretches)
+    lengths = np.array(stretches.lengths)
+    wanted = np.zeros((len(lengths), LANES), dtype=np.int64)
     words = np.zeros((4, LANES), dtype=np.uint64)
-    for lane, todo in enumerate(todos):
-        clock = np.random.default_rng(todo.seed)
-        in_steps = todo.time_unit == "steps"
-        wanted[:, lane] = stretches.events if in_steps else clock.poisson(stretches.means)
-        words[:, lane] = todo.seed.generate_state(8, np.uint64)[4:]  # the clock has the first four
-    levels = int(np.flatnonzero(start)[-1]) + 2
+    for lane, seed in enumerate(seeds):
+        clock, in_steps = np.random.default_rng(seed), schedule.unit == "steps"
+        means = lengths * model.n * (1 + model.lam)
+        wanted[:, lane] = lengths if in_steps else clock.poisson(means)
+        words[:, lane] = seed.generate_state(8, np.uint64)[4:]  # the clock has the first four
+    begin, named = start
+    levels = int(np.flatnonzero(begin)[-1]) + 2
     counts = np.zeros((levels, LANES), dtype=np.int16)
-    counts[:, : len(todos)] = start[:levels, None]
+    counts[:, : len(seeds)] = begin[:levels, None]
     seen = []
     for events in wanted:
         counts, moved, above = _stretch(words, table, events, counts)
         at_top = above
         at_top[:-1] -= above[1:]
         seen.append(np.array([counts, moved, at_top]))
-    return [
-        measure(
-            _Seen(start, [found[:, :, lane] for found in seen if found[2, :, lane].any()]),
-            name, named, todo, np.random.default_rng(todo.seed),
-        )
-        for lane, todo in enumerate(todos)
-    ]  # fmt: skip
+    runs = []
+    for lane, seed in enumerate(seeds):
+        chain = _Seen(begin, [found[:, :, lane] for found in seen if found[2, :, lane].any()])
+        told = {"start": named, "seed": name_of_seed(seed), "engine": "lanes"}
+        runs.append(measure(chain, model, schedule, np.random.default_rng(seed), **told))
+    return runs
 
 
 def _stretch(
@@ -209,23 +160,18 @@ def _stretch(
 
 
 class _Stretches:
-    """Stands in for a chain and for its clock, to learn the stretches of time of a run."""
-
-    events_per_call = sys.maxsize
-    tally = np.int64
+    """Stands in for a chain, to learn the stretches of time of a schedule."""
 
     def __init__(self) -> None:
-        self.counts = np.array([1, 0, 0])
-        self.events: list[int] = []
-        self.means: list[float] = []
+        self.lengths: list[float] = []
 
-    def poisson(self, mean: float) -> int:
-        self.means.append(mean)
-        return 1
+    def go(self, length: float, until: float) -> None:
+        self.lengths.append(length)
 
-    def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
-        self.events.append(events)
-        return events
+    def look(self) -> None:
+        """Nothing is recorded."""
+
+    settle = look
 
 
 class _Seen:

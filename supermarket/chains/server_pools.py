@@ -20,273 +20,70 @@ their own, whose size does not depend on n. The policies:
 - "random": a random pool.
 """
 
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
-import supermarket
 from supermarket.compiled import kernel
-from supermarket.controls import controlled_interval
-from supermarket.pools import ServerPools
-from supermarket.statistics import Interval
-from supermarket.theory.utility import best_utility, unavoidable_deficit
-from supermarket.validation import ParameterError, choice, integer, real
+from supermarket.pools import POLICIES, PoolSystem, ServerPools
+from supermarket.runs.run import Run, name_of_seed
+from supermarket.runs.schedule import Schedule, floats, stack
+from supermarket.validation import ParameterError, choice, integer
 
-_POLICIES = ("jlmu", "threshold", "jsq", "random")
 _EVENTS_PER_CALL = 2**22  # some tenths of a second, so that Ctrl-C is heard
 _NANOSECONDS = 60.0  # a rough time of an event, to refuse what would take days
 
 
-@dataclass(frozen=True)
-class PoolSimulation:
-    """What one run gave, and everything that made it.
+def prepare(
+    model: PoolSystem, schedule: Schedule, seed: SeedSequence, start: object
+) -> Callable[[], Run]:
+    """Check what `supermarket.simulate` was asked for and return what makes the run."""
+    pools, n, rho = model.pools, model.n, model.rho
+    if schedule.unit != "service":
+        raise ParameterError("pools know no steps: use unit='service'.")
+    schedule.allow(2 * n * rho * (schedule.horizon + schedule.lead), _NANOSECONDS)
+    integer("batches", schedule.batches, 8)
+    at_least, named = _start(pools, n, rho, "optimum" if start is None else start)
 
-    Attributes
-    ----------
-    profile : ndarray of float64, shape (m, levels)
-        ``profile[i, j - 1]``: time-averaged fraction of pools that are of class i with at least j
-        tasks.
-    utility : float
-        Time-averaged aggregate utility a pool.
-    misplaced : float
-        Time average of what the best assignment of the tasks present would add to it, at least 0.
-    max_tasks : int
-        The most tasks that a pool had, warm-up included.
-    times : ndarray of float64, shape (t,)
-        Times since the end of the warm-up, in mean service times.
-    path : ndarray of int64, shape (t, m, levels)
-        ``path[k, i, j - 1]`` is the number of pools of class i with at least j tasks at times[k].
-    threshold_path : ndarray of int64, shape (t,)
-        The threshold at these times; for other policies than "threshold" it stays what it was.
-    thresholds : dict of int to float
-        Threshold to the share of time for which it was used.
-    tasks : float
-        Time-averaged number of tasks a pool.
-    batch_utility, batch_misplaced, batch_tasks : ndarray of float64, shape (batches,)
-        The same averages over consecutive stretches of equal length.
-    batch_profile : ndarray of float64, shape (batches, m, levels)
-        The profile over the same stretches.
-    batch_threshold : ndarray of float64, shape (batches, m * levels)
-        The share of time at each threshold over the same stretches.
-    events : int
-        Arrivals and departures, those of the warm-up included.
-    pools, n, rho, policy, tolerance, horizon, warmup, start, seed, version
-        What the run was asked for. `start` is its name or "given"; `seed` is (entropy, spawn key).
-    """
-
-    profile: NDArray[np.float64]
-    utility: float
-    misplaced: float
-    max_tasks: int
-    times: NDArray[np.float64]
-    path: NDArray[np.int64]
-    threshold_path: NDArray[np.int64]
-    thresholds: dict[int, float]
-    tasks: float
-    batch_utility: NDArray[np.float64]
-    batch_misplaced: NDArray[np.float64]
-    batch_tasks: NDArray[np.float64]
-    batch_profile: NDArray[np.float64]
-    batch_threshold: NDArray[np.float64]
-    events: int
-    pools: ServerPools
-    n: int
-    rho: float
-    policy: str
-    tolerance: float
-    horizon: float
-    warmup: float
-    start: str
-    seed: tuple[int, tuple[int, ...]]
-    version: str
-
-    def utility_interval(self, confidence: float = 0.95, **options: Any) -> Interval:
-        """Return the interval for the mean utility in steady state.
-
-        The mean number of tasks a pool is rho under every policy: it is a control variate (see
-        `supermarket.controls.controlled_interval`, which the options are for).
-        """
-        return controlled_interval(self.batch_utility, self._controls[:1], confidence, **options)
-
-    def misplaced_interval(self, confidence: float = 0.95, **options: Any) -> Interval:
-        """Return the interval for `misplaced` in steady state, far narrower than for the utility.
-
-        The utility is the best one for the tasks present less this. The number of tasks is Poisson
-        of mean n rho under every policy, so the means of it and of the best utility are known:
-        both are control variates.
-        """
-        return controlled_interval(self.batch_misplaced, self._controls, confidence, **options)
-
-    def profile_interval(
-        self, i: int, j: int, confidence: float = 0.95, **options: Any
-    ) -> Interval:
-        """Return the interval for ``profile[i, j - 1]``, with the number of tasks as a control."""
-        shares = self.batch_profile[:, i, j - 1]
-        return controlled_interval(shares, self._controls[:1], confidence, **options)
-
-    @property
-    def _controls(self) -> list[NDArray[np.float64]]:
-        """Tasks and best utility in each batch, less their means in steady state."""
-        known = float(best_utility(self.pools, self.rho))
-        known -= unavoidable_deficit(self.pools, self.rho, self.n)
-        return [self.batch_tasks - self.rho, self.batch_utility + self.batch_misplaced - known]
-
-
-def simulate_pools(
-    pools: ServerPools,
-    n: int,
-    rho: float,
-    *,
-    horizon: float,
-    seed: int | SeedSequence,
-    policy: str = "jlmu",
-    tolerance: float = 0.1,
-    threshold: int = 0,
-    warmup: float | None = None,
-    start: str | ArrayLike = "optimum",
-    times: ArrayLike = (),
-    batches: int = 64,
-    max_hours: float = 1.0,
-    dry_run: bool = False,
-) -> PoolSimulation | None:
-    """Simulate n server pools exactly.
-
-    Parameters
-    ----------
-    pools : ServerPools
-        Classes and utilities (see `supermarket.pools.server_pools`).
-    n : int
-        Number of pools, such that every class has a whole number of them.
-    rho : float
-        Arrivals a pool in a mean service time, so also the mean number of tasks a pool.
-    horizon : float
-        Length of the measured run, in mean service times.
-    seed : int or SeedSequence
-        Fixes the result together with the other parameters.
-    policy : {"jlmu", "threshold", "jsq", "random"}
-        As described at the head of this module.
-    tolerance : float
-        Fraction of green pools at which the threshold falls, in (0, 1).
-    threshold : int
-        The threshold to begin with, from 0.
-    warmup : float, optional
-        Time that passes before anything is measured; a tenth of the horizon by default.
-    start : {"optimum", "empty"} or array_like of float
-        State before the warm-up: n rho tasks placed as well as can be, none, or shares of shape
-        (m, levels), rounded to whole pools.
-    times : array_like of float
-        Times since the end of the warm-up at which the state is recorded, not decreasing.
-    batches : int
-        Number of stretches of equal length for batch means, at least 8.
-    max_hours : float
-        A run that would take longer than about this is refused before it starts.
-    dry_run : bool
-        Check the parameters and return None.
-
-    Raises
-    ------
-    ParameterError
-        If a parameter is not allowed, the run would take longer than `max_hours`, or a pool comes
-        to hold as many tasks as its utility is known for.
-
-    Examples
-    --------
-    >>> from supermarket.chains.server_pools import simulate_pools
-    >>> from supermarket.pools import server_pools
-    >>> pools = server_pools([1.0], [lambda x: -x * x], levels=40)
-    >>> run = simulate_pools(pools, 100, 3.5, horizon=20, seed=1)
-    >>> bool(abs(run.tasks - 3.5) < 0.3), run.max_tasks
-    (True, 4)
-    """
-    pools.sizes(n)
-    rho = real("rho", rho, 0.0, float(pools.levels), open_low=True, open_high=True)
-    policy = str(choice("policy", policy, _POLICIES))
-    tolerance = real("tolerance", tolerance, 0.0, 1.0, open_low=True, open_high=True)
-    threshold = integer("threshold", threshold, 0, pools.marginals.size - 1)
-    horizon = real("horizon", horizon, 0.0, open_low=True)
-    warmup = horizon / 10 if warmup is None else real("warmup", warmup, 0.0)
-    batches = integer("batches", batches, 8, 10**6)
-    times = _moments(times, horizon)
-    max_hours = real("max_hours", max_hours, 0.0, open_low=True)
-    hours = 2 * n * rho * (horizon + warmup) * _NANOSECONDS * 1e-9 / 3600
-    if hours > max_hours:
-        raise ParameterError(
-            f"about {2 * n * rho * (horizon + warmup):.2g} events are asked for, which takes some "
-            f"{hours:.2g} hours: shorten the horizon ({horizon:g}), or pass "
-            f"max_hours={hours * 1.1:.2g} to go ahead."
+    def run() -> Run:
+        chain = _Pools(model, at_least, seed)
+        tallies, path = schedule.follow(chain)
+        lengths = np.diff(schedule.edges)
+        taken, best, used = (
+            np.array(rows) / lengths[:, np.newaxis] for rows in zip(*tallies, strict=True)
         )
-    if not isinstance(seed, SeedSequence):
-        seed = SeedSequence(integer("seed", seed, 0))
-    at_least, named = _start(pools, n, rho, start)
-    if dry_run:
-        return None
-    chain = _Pools(pools, n, rho, _POLICIES.index(policy), tolerance, threshold, at_least, seed)
-    if warmup > 0:
-        chain.stretch(warmup)
-    seen, path, threshold_path, upcoming = [], [], [], list(times)
-    ends = np.linspace(0.0, horizon, batches + 1)
-    for begin, end in pairwise(ends):
-        now, parts = begin, []
-        while upcoming and (upcoming[0] < end or end == ends[-1]):
-            moment = upcoming.pop(0)
-            if moment > now:
-                parts.append(chain.stretch(moment - now))
-                now = moment
-            path.append(chain.at_least())
-            threshold_path.append(int(chain.state["threshold"][0]))
-        if end > now:
-            parts.append(chain.stretch(end - now))
-        seen.append([sum(part) / (end - begin) for part in zip(*parts, strict=True)])
-    taken, best, used = (np.array(rows) for rows in zip(*seen, strict=True))
-    by_pair = np.zeros((2, batches, *pools.marginals.shape))
-    classes, levels = pools.order
-    by_pair[:, :, classes, levels - 1] = taken, best
-    utility, best_utility = pools.utility(by_pair)
-    misplaced = best_utility - utility
-    law = used.mean(axis=0)
-    return PoolSimulation(
-        profile=by_pair[0].mean(axis=0),
-        utility=float(utility.mean()),
-        misplaced=float(misplaced.mean()),
-        max_tasks=int(chain.state["most"][0]),
-        times=times,
-        path=np.array(path, dtype=np.int64).reshape(-1, *pools.marginals.shape),
-        threshold_path=np.array(threshold_path, dtype=np.int64),
-        thresholds={int(r): float(law[r]) for r in np.flatnonzero(law)},
-        tasks=float(by_pair[0].sum(axis=(1, 2)).mean()),
-        batch_utility=utility,
-        batch_misplaced=misplaced,
-        batch_tasks=by_pair[0].sum(axis=(1, 2)),
-        batch_profile=by_pair[0],
-        batch_threshold=used,
-        events=chain.events,
-        pools=pools,
-        n=n,
-        rho=rho,
-        policy=policy,
-        tolerance=tolerance,
-        horizon=horizon,
-        warmup=warmup,
-        start=named,
-        seed=(int(seed.entropy), tuple(seed.spawn_key)),
-        version=supermarket.__version__,
-    )
+        by_pair = np.zeros((2, schedule.batches, *pools.marginals.shape))
+        classes, levels = pools.order
+        by_pair[:, :, classes, levels - 1] = taken, best
+        utility, best_utility = pools.utility(by_pair)
+        final = chain.at_least()
+        return Run(
+            model=model,
+            schedule=schedule,
+            start=named,
+            seed=name_of_seed(seed),
+            engine="pools",
+            events=chain.events,
+            path=stack([state for state, _ in path], final),
+            final=final,
+            batches={
+                "profile": by_pair[0],
+                "utility": utility,
+                "misplaced": best_utility - utility,
+                "tasks": by_pair[0].sum(axis=(1, 2)),
+                "threshold": used,
+            },
+            ends=np.zeros((0, *final.shape), dtype=np.int64),
+            extra={
+                "threshold path": np.array([threshold for _, threshold in path], dtype=np.int64),
+                "most tasks": int(chain.state["most"][0]),
+            },
+        )
 
-
-def _moments(times: ArrayLike, horizon: float) -> NDArray[np.float64]:
-    try:
-        moments = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise ParameterError("times must be a list of numbers.") from None
-    if moments.ndim != 1 or not np.all((moments >= 0) & (moments <= horizon)):
-        raise ParameterError(f"times must be numbers between 0 and the horizon {horizon:g}.")
-    if np.any(np.diff(moments) < 0):
-        raise ParameterError("times must not decrease: sort them.")
-    return moments
+    return run
 
 
 def _start(
@@ -297,7 +94,7 @@ def _start(
     if isinstance(start, str):
         choice("start", start, ("optimum", "empty"))
         return pools.assignment(n, round(n * rho) if start == "optimum" else 0), start
-    shares = np.asarray(start, dtype=np.float64)
+    shares = floats("start", start)
     inside = shares.shape == shape and np.all(shares <= pools.alpha[:, np.newaxis] + 1e-12)
     if not (inside and np.all(shares >= 0) and np.all(np.diff(shares, axis=1) <= 0)):
         raise ParameterError(
@@ -363,17 +160,9 @@ class _Sums(NamedTuple):
 class _Pools:
     """The counts, and what the policies look up in them."""
 
-    def __init__(
-        self,
-        pools: ServerPools,
-        n: int,
-        rho: float,
-        policy: int,
-        tolerance: float,
-        threshold: int,
-        at_least: NDArray[np.int64],
-        seed: SeedSequence,
-    ) -> None:
+    def __init__(self, model: PoolSystem, at_least: NDArray[np.int64], seed: SeedSequence) -> None:
+        pools, n, rho, threshold = model.pools, model.n, model.rho, model.threshold
+        policy, tolerance = POLICIES.index(model.policy), model.tolerance
         classes, levels = pools.order
         sizes = pools.sizes(n)
         m, most = pools.marginals.shape
@@ -394,17 +183,28 @@ class _Pools:
         self.counts = _Counts(self.exact, limits, self.state, classes, levels)
         self.state["green"] = _limit(self.counts)
         self.events = 0
+        self.tally = np.zeros((3, self.pairs.shape[1]))
 
     def at_least(self) -> NDArray[np.int64]:
         """Return the numbers of pools of each class with at least 1, 2, ... tasks."""
         return np.cumsum(self.exact[:, :0:-1], axis=1)[:, ::-1]
 
-    def stretch(self, length: float) -> tuple[NDArray[np.float64], ...]:
-        """Go on for this time.
+    def look(self) -> tuple[NDArray[np.int64], int]:
+        """Return the numbers of pools with at least 1, 2, ... tasks, and the threshold."""
+        return self.at_least(), int(self.state["threshold"][0])
 
-        Return the integrals over it of the shares in each pair, of what they would be in the best
+    def settle(self) -> tuple[NDArray[np.float64], ...]:
+        """Return what `go` has added up, and begin anew.
+
+        These are the integrals of the shares in each pair, of what they would be in the best
         assignment of the same tasks, and of the indicator of each threshold.
         """
+        seen = self.tally
+        self.tally = np.zeros((3, self.pairs.shape[1]))
+        return tuple(seen)
+
+    def go(self, length: float, until: float) -> None:
+        """Go on for this time."""
         pairs, used = np.zeros(self.pairs.shape), np.zeros(self.pairs.shape[1])
         left = length
         while left > 0:
@@ -420,7 +220,7 @@ class _Pools:
                     f"a pool came to hold {self.exact.shape[1] - 1} tasks, for which its utility "
                     "is no longer known: give more levels."
                 )
-        return pairs[0] / self.n, pairs[1] / self.n, used
+        self.tally += pairs[0] / self.n, pairs[1] / self.n, used
 
 
 @kernel(nogil=True)

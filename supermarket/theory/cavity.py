@@ -7,6 +7,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
+from supermarket.models.jsq import Supermarket, supermarket_of
 from supermarket.service import Exponential, ServiceLaw
 from supermarket.theory.mixture_form import Thinned, by_mixture, mixture_residuals
 from supermarket.theory.panel_form import SIZE, by_panels, panel_residuals, with_panels
@@ -226,14 +227,7 @@ class CavityEquilibrium:
 
 
 def cavity(
-    service: ServiceLaw,
-    d: int,
-    lam: float,
-    levels: int,
-    *,
-    discipline: str = "fifo",
-    method: str = "auto",
-    arithmetic: str = "auto",
+    model: Supermarket, levels: int, *, method: str = "auto", arithmetic: str = "auto"
 ) -> CavityEquilibrium:
     r"""Compute the cavity equilibrium level by level, with no truncation.
 
@@ -255,18 +249,10 @@ def cavity(
 
     Parameters
     ----------
-    service : ServiceLaw
-        Any service law with a finite mean.
-    d : int
-        Choices, at least 1: an arrival joins the shortest of d distinct queues, ties at random.
-    lam : float
-        Arrivals per server and unit of time, positive, below ``1 / service.mean``.
+    model : Supermarket
+        Its n does not matter.
     levels : int
         Last level, at least 1.
-    discipline : {'fifo', 'ps', 'lifo'}
-        First in first out, processor sharing, or preemptive last in first out. The last two are
-        insensitive: their queue lengths depend on the law's mean only, and are those of
-        exponential service.
     method : {'auto', 'mixture', 'phases', 'panels'}
         How FIFO is computed. 'auto' takes the mixture of exponentials where the law is one, then
         phases, then panels of ages, which any law has.
@@ -299,22 +285,18 @@ def cavity(
 
     Examples
     --------
-    >>> from supermarket import Lomax, cavity
-    >>> limit = cavity(Lomax(2.5), d=2, lam=0.7, levels=20)
+    >>> from supermarket import Lomax, Supermarket, cavity
+    >>> limit = cavity(Supermarket(1000, 2, 0.7, service=Lomax(2.5)), levels=20)
     >>> limit.tail[:4].round(6).tolist()
     [1.0, 0.7, 0.42396, 0.210228]
     >>> round(float(limit.log_tail[20]), 2), limit.method
     (-353.74, 'mixture')
     """
-    if not isinstance(service, ServiceLaw):
-        raise ParameterError(
-            f"service = {service!r} is not a service law: use Exponential(), Deterministic(), "
-            f"Lomax(beta) or another law of supermarket.service."
-        )
-    d = integer("d", d, 1)
+    model = supermarket_of(model)
+    d, lam, service, discipline = model.d, model.lam, model.service, model.discipline
+    choice("policy", model.policy, ["jsq"])
     lam = real("lam", lam, 0.0, 1 / service.mean, open_low=True, open_high=True)
     levels = integer("levels", levels, 1)
-    choice("discipline", discipline, ["fifo", "ps", "lifo"])
     choice("method", method, _METHODS)
     choice("arithmetic", arithmetic, ["auto", "linear", "log"])
     # insensitive disciplines: the exponential law has the same queue lengths

@@ -6,7 +6,7 @@ functions find out how many levels an answer takes.
 
 import math
 
-from supermarket.service import ServiceLaw
+from supermarket.models.jsq import Supermarket, supermarket_of
 from supermarket.theory.cavity import CavityEquilibrium, cavity
 from supermarket.validation import ParameterError, integer, real
 
@@ -14,17 +14,13 @@ _MOST = 2**17  # levels
 _LEAST = 1e-100
 
 
-def deepest(service: ServiceLaw, d: int, lam: float, levels: int) -> CavityEquilibrium:
+def deepest(model: Supermarket, levels: int) -> CavityEquilibrium:
     """Compute the FIFO cavity equilibrium as far down as float64 goes.
 
     Parameters
     ----------
-    service : ServiceLaw
-        The service law.
-    d : int
-        Choices, at least 1.
-    lam : float
-        Arrivals per server and unit of time.
+    model : Supermarket
+        Its n does not matter.
     levels : int
         Last level, at least 1, if the tail at the levels before it is not too small for float64.
 
@@ -40,15 +36,15 @@ def deepest(service: ServiceLaw, d: int, lam: float, levels: int) -> CavityEquil
     """
     levels = integer("levels", levels, 1)
     # The logarithms of a mixture of exponentials go on for ever, at ever greater cost.
-    mixture = isinstance(service, ServiceLaw) and service.is_mixture
+    mixture = supermarket_of(model).service.is_mixture
     arithmetic = "linear" if mixture else "auto"
-    enough = cavity(service, d, lam, 1, arithmetic=arithmetic)
+    enough = cavity(model, 1, arithmetic=arithmetic)
     doubled = True
     while enough.levels < levels and enough.tail[-1] > _LEAST:
         # Step by step at first: a doubly exponential tail leaves float64 within a level or two.
         step = enough.levels * 2 if doubled and enough.levels >= 12 else enough.levels + 1
         try:
-            enough = cavity(service, d, lam, min(step, levels), arithmetic=arithmetic)
+            enough = cavity(model, min(step, levels), arithmetic=arithmetic)
         except ParameterError:
             if not mixture or step == enough.levels + 1:  # panels and phases take long to refuse
                 break
@@ -56,37 +52,37 @@ def deepest(service: ServiceLaw, d: int, lam: float, levels: int) -> CavityEquil
     return enough
 
 
-def share_with(service: ServiceLaw, d: int, lam: float, jobs: int) -> float:
+def share_with(model: Supermarket, jobs: int) -> float:
     """Return the share of queues with at least so many jobs; 0 where it is below some 1e-100.
 
     Parameters
     ----------
-    service, d, lam
-        As in `deepest`.
+    model : Supermarket
+        Its n does not matter.
     jobs : int
         At least 1.
 
     Examples
     --------
-    >>> from supermarket import Exponential
+    >>> from supermarket import Exponential, Supermarket
     >>> from supermarket.theory.choices import share_with
-    >>> round(share_with(Exponential(), 2, 0.7, 3), 6)
+    >>> round(share_with(Supermarket(1000, 2, 0.7), 3), 6)
     0.082354
     """
     jobs = integer("jobs", jobs, 1)
-    equilibrium = deepest(service, d, lam, jobs)
+    equilibrium = deepest(model, jobs)
     return float(equilibrium.tail[jobs]) if equilibrium.levels == jobs else 0.0
 
 
-def mean_sojourn_fifo(service: ServiceLaw, d: int, lam: float) -> float:
+def mean_sojourn_fifo(model: Supermarket) -> float:
     """Return the mean time of a job in the system; infinite where the theory says so.
 
-    For d = 1 it is the formula of Pollaczek and Khinchine.
+    For d = 1, first in first out, it is the formula of Pollaczek and Khinchine.
 
     Parameters
     ----------
-    service, d, lam
-        As in `deepest`.
+    model : Supermarket
+        Its n does not matter.
 
     Returns
     -------
@@ -95,16 +91,19 @@ def mean_sojourn_fifo(service: ServiceLaw, d: int, lam: float) -> float:
 
     Examples
     --------
-    >>> from supermarket import Lomax
+    >>> from supermarket import Lomax, Supermarket
     >>> from supermarket.theory.choices import mean_sojourn_fifo
-    >>> [round(mean_sojourn_fifo(Lomax(2.5), d, 0.9), 3) for d in (2, 3, 5)]
+    >>> shops = [Supermarket(1000, d, 0.9, service=Lomax(2.5)) for d in (2, 3, 5)]
+    >>> [round(mean_sojourn_fifo(shop), 3) for shop in shops]
     [3.684, 2.57, 1.915]
     """
+    d, service = supermarket_of(model).d, model.service
     if d == 1:
-        load = deepest(service, d, lam, 1).tail[1]  # checked on the way
-        return service.mean * float(1 + load * (1 + service.scv) / (2 * (1 - load)))
+        load = deepest(model, 1).tail[1]  # checked on the way
+        scv = service.scv if model.discipline == "fifo" else 1.0  # the others are insensitive
+        return service.mean * float(1 + load * (1 + scv) / (2 * (1 - load)))
     for levels in (64, 1024, 16384):
-        equilibrium = deepest(service, d, lam, levels)
+        equilibrium = deepest(model, levels)
         try:
             return float(equilibrium.mean_sojourn)
         except ParameterError:  # more levels are needed
@@ -112,13 +111,13 @@ def mean_sojourn_fifo(service: ServiceLaw, d: int, lam: float) -> float:
     return math.nan
 
 
-def cavity_down_to(service: ServiceLaw, d: int, lam: float, tail: float) -> CavityEquilibrium:
+def cavity_down_to(model: Supermarket, tail: float) -> CavityEquilibrium:
     """Compute the FIFO cavity equilibrium down to a given share of queues.
 
     Parameters
     ----------
-    service, d, lam
-        As in `deepest`.
+    model : Supermarket
+        Its n does not matter.
     tail : float
         The last level has P_k below this, in (1e-100, 1).
 
@@ -133,15 +132,16 @@ def cavity_down_to(service: ServiceLaw, d: int, lam: float, tail: float) -> Cavi
 
     Examples
     --------
-    >>> from supermarket import Exponential
+    >>> from supermarket import Exponential, Supermarket
     >>> from supermarket.theory.choices import cavity_down_to
-    >>> cavity_down_to(Exponential(), 2, 0.9, 1e-9).levels
+    >>> cavity_down_to(Supermarket(1000, 2, 0.9), 1e-9).levels
     12
     """
+    d, lam, service = supermarket_of(model).d, model.lam, model.service
     tail = real("tail", tail, 1e-100, 1.0, open_low=True, open_high=True)
     levels = 16
     while True:
-        found = deepest(service, d, lam, levels)
+        found = deepest(model, levels)
         if found.tail[-1] < tail or found.levels < levels:
             return found
         # As a power law would go on; every other tail falls faster.

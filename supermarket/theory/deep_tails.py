@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from supermarket.compiled import kernel
+from supermarket.models.jsq import Supermarket, supermarket_of
 from supermarket.service import Lomax
 from supermarket.theory.level_equation import climber, first_levels
 from supermarket.theory.mixture_form import _accept
@@ -56,17 +57,13 @@ class DeepTail:
         return self.log_tail.size - 1
 
 
-def deep_tail(service: Lomax, d: int, lam: float, depth: float, least: int = 1) -> DeepTail:
+def deep_tail(model: Supermarket, depth: float, least: int = 1) -> DeepTail:
     r"""Compute the tail level by level until it is below ``exp(-depth)``.
 
     Parameters
     ----------
-    service : Lomax
-        The service law.
-    d : int
-        Choices, at least 2.
-    lam : float
-        Arrival rate per server, in (0, 1).
+    model : Supermarket
+        Its n does not matter.
     depth : float
         The last level is the first with :math:`-\log P_k` above this, at most `DEEPEST`.
     least : int
@@ -79,14 +76,16 @@ def deep_tail(service: Lomax, d: int, lam: float, depth: float, least: int = 1) 
 
     Examples
     --------
-    >>> from supermarket import Lomax
+    >>> from supermarket import Lomax, Supermarket
     >>> from supermarket.theory.deep_tails import deep_tail
-    >>> tail = deep_tail(Lomax(2.5), 2, 0.7, 1e9)
+    >>> tail = deep_tail(Supermarket(1000, 2, 0.7, service=Lomax(2.5)), 1e9)
     >>> tail.log_tail[20].round(2).item(), tail.levels
     (-353.74, 68)
     """
-    if not isinstance(service, Lomax):
-        raise ParameterError(f"service = {service!r} is not a Lomax law: use `cavity`.")
+    model = supermarket_of(model)
+    d, lam, service = model.d, model.lam, model.service
+    if not isinstance(service, Lomax) or (model.policy, model.discipline) != ("jsq", "fifo"):
+        raise ParameterError(f"{model} is not of Lomax service in order of arrival: use `cavity`.")
     d, lam = integer("d", d, 2), arrival_rate(lam)
     depth = real("depth", depth, 0.0, DEEPEST, open_low=True)
     least = integer("least", least, 1)

@@ -23,25 +23,24 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.statistics import Interval
-from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer, real
+from supermarket.validation import ParameterError, arrival_rate, integer, real
 
 _NEGLIGIBLE = 2.0**-60
 
 
-def drift(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
+def drift(model: Supermarket, counts: ArrayLike) -> NDArray[np.float64]:
     """Return the exact drift of the counts at a state, (2.1) for all levels at once.
 
     The drift of any linear functional sum_i c_i counts[i] is its product with `c`.
 
     Parameters
     ----------
+    model : Supermarket
+        Of exponential service; its n does not matter.
     counts : array_like, shape (levels,) or (m, levels)
         ``counts[..., i]`` is the number of queues with length at least i, the last one 0.
-    d : int
-        Number of choices, with replacement.
-    lam : float
-        Arrival rate per queue, in (0, 1).
 
     Returns
     -------
@@ -55,12 +54,14 @@ def drift(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.drifts import drift
-    >>> drift([100, 90, 10, 0], 2, 0.5).round(6).tolist()  # 19 of 100 pairs hold an idle server
+    >>> shop = Supermarket(100, 2, 0.5)  # 19 of 100 pairs hold an idle server
+    >>> drift(shop, [100, 90, 10, 0]).round(6).tolist()
     [0.0, -70.5, 30.0, 0.5]
     """
-    counts, lam = _counts(counts), arrival_rate(lam)
-    d = integer("d", d, 1, EXACT_MAX)
+    _, d, lam = numbers_of(model, distinct=False)
+    counts = _counts(counts)
     n = counts[..., :1].astype(np.float64)
     with np.errstate(divide="ignore"):
         # log(u_i**d), from the number of shorter queues where that is the smaller one.
@@ -75,7 +76,7 @@ def drift(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
     return lam * n * joins - leaves
 
 
-def drift_matrix(lam: float, d: int, k: int) -> NDArray[np.float64]:
+def drift_matrix(model: Supermarket, k: int) -> NDArray[np.float64]:
     r"""Return A_k: (w_1, ..., w_k) drifts by (0, ..., 0, 1 - lam - u_{k+1}) - A_k w.
 
     The linear approximation of section 2 of Brightwell & Luczak: u_i**d is taken as 1 - d w_i for
@@ -83,8 +84,8 @@ def drift_matrix(lam: float, d: int, k: int) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    lam, d
-        As in `drift`.
+    model : Supermarket
+        Of exponential service; its n does not matter.
     k : int
         Number of levels, at least 1.
 
@@ -100,10 +101,12 @@ def drift_matrix(lam: float, d: int, k: int) -> NDArray[np.float64]:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.drifts import drift_matrix
-    >>> drift_matrix(0.5, 20, 3).tolist()
+    >>> drift_matrix(Supermarket(1000, 20, 0.5), 3).tolist()
     [[11.0, -1.0, 0.0], [-10.0, 11.0, -1.0], [0.0, -10.0, 1.0]]
     """
+    _, d, lam = numbers_of(model, fewest=2)
     steep = _linear(lam, d, k)
     diagonal = 1 + np.append(steep, 0.0)
     return np.diag(diagonal) - np.diag(np.ones(k - 1), 1) - np.diag(steep, -1)
@@ -148,7 +151,7 @@ class Modes:
         return np.append(q[..., 1:], source[..., np.newaxis], axis=-1) - self.rates * q
 
 
-def modes(lam: float, d: int, k: int) -> Modes:
+def modes(model: Supermarket, k: int) -> Modes:
     """Return Q_1, ..., Q_k: the drift of each is one of itself and of the next.
 
     The paper's coefficients serve as bounds; these are exact for A_k. With its eigenvalues
@@ -158,7 +161,9 @@ def modes(lam: float, d: int, k: int) -> Modes:
 
     Parameters
     ----------
-    lam, d, k
+    model : Supermarket
+        Of exponential service; its n does not matter.
+    k
         As in `drift_matrix`.
 
     Returns
@@ -172,11 +177,13 @@ def modes(lam: float, d: int, k: int) -> Modes:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.drifts import modes
-    >>> modes(0.5, 400, 2).rates.round(6).tolist()
+    >>> modes(Supermarket(1000, 400, 0.5), 2).rates.round(6).tolist()
     [201.995049, 0.004951]
     """
-    matrix = drift_matrix(lam, d, k)
+    _, d, lam = numbers_of(model)
+    matrix = drift_matrix(model, k)
     steep = _linear(lam, d, k)
     rates = np.linalg.svd(_factor(steep), compute_uv=False) ** 2
     coefficients = np.eye(k)
@@ -191,7 +198,7 @@ def modes(lam: float, d: int, k: int) -> Modes:
     return Modes(rates, coefficients)
 
 
-def stationary_covariance(lam: float, d: int) -> NDArray[np.float64]:
+def stationary_covariance(model: Supermarket) -> NDArray[np.float64]:
     """Return n times the stationary covariance of the profile, in the linear noise approximation.
 
     The solution W of J W + W J^T + N = 0, with J the Jacobian at the fixed point and N diagonal,
@@ -199,10 +206,8 @@ def stationary_covariance(lam: float, d: int) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    lam : float
-        Arrival rate per queue, in (0, 1).
-    d : int
-        Number of choices, at least 2.
+    model : Supermarket
+        Of exponential service; its n does not matter.
 
     Returns
     -------
@@ -217,11 +222,12 @@ def stationary_covariance(lam: float, d: int) -> NDArray[np.float64]:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.drifts import stationary_covariance
-    >>> stationary_covariance(0.999, 100)[1:3, 1:3].round(3).tolist()
+    >>> stationary_covariance(Supermarket(1000, 100, 0.999))[1:3, 1:3].round(3).tolist()
     [[0.012, 0.983], [0.983, 89.825]]
     """
-    lam, d = arrival_rate(lam), integer("d", d, 2, EXACT_MAX)
+    _, d, lam = numbers_of(model, fewest=2)
     steep = _steepness(lam, d)
     levels = len(steep) + 1
     exponents = np.cumsum(float(d) ** np.arange(levels + 1))
@@ -318,7 +324,7 @@ def fit_drift(
     return DriftFit(own, others[0] if others else None, constant)
 
 
-def drift_slopes(counts: ArrayLike, functions: Modes, d: int, lam: float) -> NDArray[np.float64]:
+def drift_slopes(model: Supermarket, counts: ArrayLike, functions: Modes) -> NDArray[np.float64]:
     """Return how the exact drifts of Q_1, ..., Q_k follow Q_1, ..., Q_k where a path has been.
 
     Least squares over the states of a path, with a constant. The drift (2.1) of a state is the mean
@@ -327,12 +333,12 @@ def drift_slopes(counts: ArrayLike, functions: Modes, d: int, lam: float) -> NDA
 
     Parameters
     ----------
+    model : Supermarket
+        Of exponential service; its n does not matter.
     counts : array_like of int, shape (m, levels)
         States, as in `drift`; some more than k + 2 different ones.
     functions : Modes
         Q_1, ..., Q_k.
-    d, lam
-        As in `drift`.
 
     Returns
     -------
@@ -352,7 +358,7 @@ def drift_slopes(counts: ArrayLike, functions: Modes, d: int, lam: float) -> NDA
     values = functions.values(counts)
     room = max(k + 2 - counts.shape[1], 0)
     longer = np.pad(counts, ((0, 0), (0, room)))[:, k + 1]
-    moves = np.pad(drift(counts, d, lam), ((0, 0), (0, room)))[:, 1 : k + 1]
+    moves = np.pad(drift(model, counts), ((0, 0), (0, room)))[:, 1 : k + 1]
     drifts = -moves @ functions.coefficients.T  # Q_j counts queues that are shorter
     regressors = np.column_stack([values, longer]).astype(np.float64)
     regressors -= regressors.mean(axis=0)
@@ -383,7 +389,6 @@ def _counts(counts: ArrayLike) -> NDArray[np.int64]:
 
 def _linear(lam: float, d: int, k: int) -> NDArray[np.float64]:
     """Return lam d, k - 1 times: what is below the diagonal of -A_k."""
-    lam, d = arrival_rate(lam), integer("d", d, 2, EXACT_MAX)
     return np.full(integer("k", k, 1, 1000) - 1, lam * d)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 from scipy.special import gammaln
 
+from supermarket.models.jsq import Supermarket
 from supermarket.service import Lomax
 from supermarket.statistics import Computed
 from supermarket.theory.cavity import CavityEquilibrium, cavity
@@ -458,14 +459,14 @@ def lomax_tail(beta: float, d: int, lam: float, levels: int, depth: float) -> Ta
     depth = real("depth", depth, 0.0, DEEPEST, open_low=True)
     if service.beta > edge:
         least = max(8, math.floor(service.beta) + 6)
-        deep = deep_tail(service, d, lam, depth, least)
+        deep = deep_tail(Supermarket(math.inf, d, lam, service=service), depth, least)
         measured = doubly_exponential_limit(deep.log_tail, d)
         return Tail("doubly exponential", deep, q_exponent(beta, d), measured)
     if service.beta < edge:
-        equilibrium = cavity(service, d, lam, levels)
+        equilibrium = cavity(Supermarket(math.inf, d, lam, service=service), levels)
         measured = power_law_limit(equilibrium.log_tail, d)
         return Tail("power law", equilibrium, power_law_exponent(beta, d), measured)
-    equilibrium = cavity(service, d, lam, 200)
+    equilibrium = cavity(Supermarket(math.inf, d, lam, service=service), 200)
     rate = critical_decay_rate(service.tail_constant, lam, d)
     return Tail("exponential", equilibrium, rate, exponential_limit(equilibrium.log_tail))
 

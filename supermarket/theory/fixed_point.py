@@ -8,27 +8,24 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.validation import (
-    EXACT_MAX,
     ParameterError,
-    arrival_rate,
     increasing_times,
     integer,
     profile_of,
 )
 
 
-def fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
+def fixed_point(model: Supermarket, levels: int) -> NDArray[np.float64]:
     """Return the fixed point pi of the mean-field ODE, equation (1.2).
 
     pi(k) = lam ** (1 + d + ... + d**(k-1)), the share of queues with at least k jobs as n grows.
 
     Parameters
     ----------
-    lam : float
-        Arrival rate per queue, in (0, 1).
-    d : int
-        Number of choices, at least 1.
+    model : Supermarket
+        Of exponential service; its n does not matter.
     levels : int
         Last level wanted, at least 0.
 
@@ -44,17 +41,23 @@ def fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from supermarket import fixed_point
-    >>> fixed_point(0.7, 2, 3).round(6).tolist()
+    >>> from supermarket import Supermarket, fixed_point
+    >>> fixed_point(Supermarket(1000, 2, 0.7), 3).round(6).tolist()
     [1.0, 0.7, 0.343, 0.082354]
     """
-    lam, exponents = _exponents(lam, d, levels)
+    _, d, lam = numbers_of(model)
+    exponents = _exponents(d, levels)
     with np.errstate(over="ignore"):
         return np.exp(exponents * math.log(lam))
 
 
-def log_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
+def log_fixed_point(model: Supermarket, levels: int) -> NDArray[np.float64]:
     """Return log pi(0), ..., log pi(levels), finite at any depth (see `fixed_point`).
+
+    Parameters
+    ----------
+    model : Supermarket
+        Of exponential service; its n does not matter.
 
     Raises
     ------
@@ -64,11 +67,12 @@ def log_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
 
     Examples
     --------
-    >>> from supermarket import log_fixed_point
-    >>> float(log_fixed_point(0.7, 2, 20)[20].round(2))
+    >>> from supermarket import Supermarket, log_fixed_point
+    >>> float(log_fixed_point(Supermarket(1000, 2, 0.7), 20)[20].round(2))
     -374000.43
     """
-    lam, exponents = _exponents(lam, d, levels)
+    _, d, lam = numbers_of(model)
+    exponents = _exponents(d, levels)
     with np.errstate(over="ignore"):
         logs = exponents * math.log(lam)
     if not np.all(np.isfinite(logs)):
@@ -80,12 +84,17 @@ def log_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
     return logs
 
 
-def k_lambda_d(lam: float, d: int) -> int:
+def k_lambda_d(model: Supermarket) -> int:
     """Return k = ceil(log(1/(1-lam)) / log d), the maximum queue length of Theorem 1.2.
 
     Computed in exact arithmetic as the smallest k with d**k >= 1/(1-lam), `lam` taken as the
     number itself or as the decimal that it prints as, whichever is smaller: so k = 1 at lam = 0.9,
     d = 10, where a rounded logarithm gives 2, and k = 20 at lam = 1 - 2**-20, d = 2.
+
+    Parameters
+    ----------
+    model : Supermarket
+        Of exponential service; its n does not matter.
 
     Raises
     ------
@@ -94,12 +103,11 @@ def k_lambda_d(lam: float, d: int) -> int:
 
     Examples
     --------
-    >>> from supermarket import k_lambda_d
-    >>> k_lambda_d(0.99, 50), k_lambda_d(0.9, 10)
+    >>> from supermarket import Supermarket, k_lambda_d
+    >>> k_lambda_d(Supermarket(1000, 50, 0.99)), k_lambda_d(Supermarket(1000, 10, 0.9))
     (2, 1)
     """
-    lam = arrival_rate(lam)
-    d = integer("d", d, 2, EXACT_MAX)
+    _, d, lam = numbers_of(model, fewest=2)
     from fractions import Fraction  # loads decimal numbers too
 
     spare = 1 - min(Fraction(lam), Fraction(repr(lam)))
@@ -109,12 +117,17 @@ def k_lambda_d(lam: float, d: int) -> int:
     return k
 
 
-def max_queue_hypothesis(n: int, lam: float, d: int) -> int:
+def max_queue_hypothesis(model: Supermarket) -> int:
     """Return the largest k with n pi(k) >= 1, the general hypothesis on the maximum queue length.
 
     Brightwell & Luczak expect the maximum in equilibrium within 1 of the largest k for which an
     inequality holds that is not quoted here. That at least one queue is as long on average,
     n pi(k) >= 1, is this project's reading of it.
+
+    Parameters
+    ----------
+    model : Supermarket
+        Of exponential service.
 
     Raises
     ------
@@ -123,13 +136,11 @@ def max_queue_hypothesis(n: int, lam: float, d: int) -> int:
 
     Examples
     --------
-    >>> from supermarket import max_queue_hypothesis
-    >>> max_queue_hypothesis(10**4, 0.9, 2)
+    >>> from supermarket import Supermarket, max_queue_hypothesis
+    >>> max_queue_hypothesis(Supermarket(10**4, 2, 0.9))
     6
     """
-    n = integer("n", n, 1)
-    lam = arrival_rate(lam)
-    d = integer("d", d, 1, EXACT_MAX)
+    n, d, lam = numbers_of(model, finite=True)
     largest_exponent = math.log(n) / -math.log(lam)
     if d == 1:
         return int(largest_exponent)
@@ -140,17 +151,15 @@ def max_queue_hypothesis(n: int, lam: float, d: int) -> int:
     return k
 
 
-def max_queue_law_one_choice(n: int, lam: float) -> NDArray[np.float64]:
+def max_queue_law_one_choice(model: Supermarket) -> NDArray[np.float64]:
     """Return the exact equilibrium law of the maximum of n queues with one choice.
 
     With d = 1 the queues are independent M/M/1 queues: P(max <= m) = (1 - lam**(m + 1)) ** n.
 
     Parameters
     ----------
-    n : int
-        Number of queues, at least 1.
-    lam : float
-        Arrival rate per queue, in (0, 1).
+    model : Supermarket
+        Of exponential service.
 
     Returns
     -------
@@ -164,19 +173,26 @@ def max_queue_law_one_choice(n: int, lam: float) -> NDArray[np.float64]:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.fixed_point import max_queue_law_one_choice
-    >>> max_queue_law_one_choice(2, 0.5)[:3].tolist()
+    >>> max_queue_law_one_choice(Supermarket(2, 1, 0.5))[:3].tolist()
     [0.25, 0.3125, 0.203125]
     """
-    n = integer("n", n, 1)
-    lam = arrival_rate(lam)
+    n, d, lam = numbers_of(model, finite=True)
+    if d > 1:
+        raise ParameterError(f"d = {d} is out of range: this is the law for d = 1.")
     levels = int((math.log(n) + 42) / -math.log(lam)) + 1
     at_most = np.exp(n * np.log1p(-(lam ** np.arange(1.0, levels + 1))))
     return np.diff(at_most, prepend=0.0)
 
 
-def mean_queue(lam: float, d: int) -> float:
+def mean_queue(model: Supermarket) -> float:
     """Return the mean number of jobs a queue at the fixed point, the sum of pi(k) over k >= 1.
+
+    Parameters
+    ----------
+    model : Supermarket
+        Of exponential service; its n does not matter.
 
     Raises
     ------
@@ -185,12 +201,11 @@ def mean_queue(lam: float, d: int) -> float:
 
     Examples
     --------
-    >>> from supermarket import mean_queue
-    >>> round(mean_queue(0.9, 2), 6), round(mean_queue(0.9, 1), 6)
-    (2.352652, 9.0)
+    >>> from supermarket import Supermarket, mean_queue
+    >>> [round(mean_queue(Supermarket(1000, d, 0.9)), 6) for d in (2, 1)]
+    [2.352652, 9.0]
     """
-    lam = arrival_rate(lam)
-    d = integer("d", d, 1, EXACT_MAX)
+    _, d, lam = numbers_of(model)
     if d == 1:
         return lam / (1 - lam)
     total, exponent, term = 0.0, 1.0, lam
@@ -201,8 +216,13 @@ def mean_queue(lam: float, d: int) -> float:
     return total
 
 
-def mean_sojourn(lam: float, d: int) -> float:
+def mean_sojourn(model: Supermarket) -> float:
     """Return the mean time a job spends in the system, in mean service times (Little's law).
+
+    Parameters
+    ----------
+    model : Supermarket
+        Of exponential service; its n does not matter.
 
     Raises
     ------
@@ -211,14 +231,14 @@ def mean_sojourn(lam: float, d: int) -> float:
 
     Examples
     --------
-    >>> from supermarket import mean_sojourn
-    >>> round(mean_sojourn(0.9, 2), 6), round(mean_sojourn(0.9, 1), 6)
-    (2.614057, 10.0)
+    >>> from supermarket import Supermarket, mean_sojourn
+    >>> [round(mean_sojourn(Supermarket(1000, d, 0.9)), 6) for d in (2, 1)]
+    [2.614057, 10.0]
     """
-    return mean_queue(lam, d) / arrival_rate(lam)
+    return mean_queue(model) / model.lam
 
 
-def relaxation_time(lam: float, d: int) -> float:
+def relaxation_time(model: Supermarket) -> float:
     r"""Return the time in which the mean-field ODE forgets its start, near the fixed point.
 
     It is 1 / mu, in mean service times, with mu the smallest eigenvalue of the drift (1.1)
@@ -231,6 +251,11 @@ def relaxation_time(lam: float, d: int) -> float:
     large d it is close to (lam d)**(k-1), k = k_{lam,d}. A finite system may take longer: see
     `supermarket.theory.near_saturation.PowerCase.relaxation_time`.
 
+    Parameters
+    ----------
+    model : Supermarket
+        Of exponential service; its n does not matter.
+
     Raises
     ------
     ParameterError
@@ -238,17 +263,16 @@ def relaxation_time(lam: float, d: int) -> float:
 
     Examples
     --------
-    >>> from supermarket import relaxation_time
-    >>> round(relaxation_time(0.9, 2), 2)
+    >>> from supermarket import Supermarket, relaxation_time
+    >>> round(relaxation_time(Supermarket(1000, 2, 0.9)), 2)
     13.25
     """
-    lam = arrival_rate(lam)
-    d = integer("d", d, 1, EXACT_MAX)
+    _, d, lam = numbers_of(model)
     if d == 1:
         return (1 - math.sqrt(lam)) ** -2
     rates = []  # a_1, a_2, ... as far as anything moves up
     while not rates or rates[-1] > 1e-20:
-        rates.append(lam * d * fixed_point(lam, d, len(rates) + 1)[-1] ** (d - 1))
+        rates.append(lam * d * fixed_point(model, len(rates) + 1)[-1] ** (d - 1))
     # In units in which it is symmetric, minus the drift is B B^T with B = I - (superdiagonal of the
     # sqrt(rates)). The inverse of B has positive entries only, so nothing cancels in its norm.
     logs = np.append(0.0, np.cumsum(np.log(np.maximum(rates, 1e-300)) / 2))
@@ -257,7 +281,7 @@ def relaxation_time(lam: float, d: int) -> float:
 
 
 def trajectory(
-    lam: float, d: int, times: ArrayLike, *, start: ArrayLike = (1.0,), levels: int | None = None
+    model: Supermarket, times: ArrayLike, *, start: ArrayLike = (1.0,), levels: int | None = None
 ) -> NDArray[np.float64]:
     """Solve the mean-field ODE, equation (1.1).
 
@@ -265,10 +289,8 @@ def trajectory(
 
     Parameters
     ----------
-    lam : float
-        Arrival rate per queue, in (0, 1).
-    d : int
-        Number of choices, at least 1.
+    model : Supermarket
+        Of exponential service; its n does not matter.
     times : array_like of float, shape (m,)
         Times in mean service times, not negative, increasing.
     start : array_like of float
@@ -289,19 +311,18 @@ def trajectory(
 
     Examples
     --------
-    >>> from supermarket import trajectory
-    >>> trajectory(0.9, 2, [1, 5], levels=8)[:, :4].round(3).tolist()
+    >>> from supermarket import Supermarket, trajectory
+    >>> trajectory(Supermarket(1000, 2, 0.9), [1, 5], levels=8)[:, :4].round(3).tolist()
     [[1.0, 0.509, 0.079, 0.001], [1.0, 0.784, 0.459, 0.142]]
     """
+    _, d, lam = numbers_of(model)
     from scipy.integrate import solve_ivp
 
-    lam = arrival_rate(lam)
-    d = integer("d", d, 1, EXACT_MAX)
     times = increasing_times(times)
     v = profile_of("start", start)
     if levels is None:
         # An upper bound: the given jobs pushed up by what the fixed point holds above 1e-12.
-        levels = len(v) - 1 + max_queue_hypothesis(10**12, lam, d) + 2
+        levels = len(v) - 1 + max_queue_hypothesis(Supermarket(10**12, d, lam)) + 2
     levels = integer("levels", levels, max(1, len(v) - 1), 10**6)
     padded = np.zeros(levels + 2)
     padded[: len(v)] = v
@@ -328,13 +349,11 @@ def trajectory(
     return np.column_stack([np.ones(len(times)), solution.y.T])
 
 
-def _exponents(lam: float, d: int, levels: int) -> tuple[float, NDArray[np.float64]]:
-    """Return lam and 1 + d + ... + d**(k-1) for k = 0..levels, checked."""
-    lam = arrival_rate(lam)
-    d = integer("d", d, 1, EXACT_MAX)
+def _exponents(d: int, levels: int) -> NDArray[np.float64]:
+    """Return 1 + d + ... + d**(k-1) for k = 0..levels, checked."""
     levels = integer("levels", levels, 0, 10**7)
     if d == 1:
-        return lam, np.arange(levels + 1, dtype=np.float64)
+        return np.arange(levels + 1, dtype=np.float64)
     exponents = np.full(levels + 1, np.inf)
     exponent = 0.0
     for k in range(levels + 1):
@@ -342,4 +361,4 @@ def _exponents(lam: float, d: int, levels: int) -> tuple[float, NDArray[np.float
         if math.isinf(exponent):
             break
         exponent = 1.0 + d * exponent
-    return lam, exponents
+    return exponents

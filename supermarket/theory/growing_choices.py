@@ -13,6 +13,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.sampling import log_all_among
 from supermarket.theory.growing_diffusions import ExponentialOverflow
 from supermarket.theory.reflection import ConstrainedFlow, constrained_flow
@@ -74,17 +75,13 @@ def log_beta(x: float, n: int, d: int, *, replacement: bool = True) -> float:
     return (1 - part) * log + part * float(log_all_among(n - whole - 1, n, d, False))
 
 
-def near_equilibrium(
-    n: int, d: int, lam: float, levels: int, *, replacement: bool = True
-) -> NDArray[np.float64]:
+def near_equilibrium(model: Supermarket, levels: int) -> NDArray[np.float64]:
     """Return mu_0 = 1, mu_1 = lam, mu_{i+1} = lam beta_n(mu_i), the centre of the fluctuations.
 
     Parameters
     ----------
-    n, d, replacement
-        As in `log_beta`.
-    lam : float
-        Arrival rate per queue, in (0, 1).
+    model : Supermarket
+        Of exponential service.
     levels : int
         Last level wanted, at least 1.
 
@@ -99,21 +96,19 @@ def near_equilibrium(
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.growing_choices import near_equilibrium
-    >>> near_equilibrium(10**10, 100, 0.98, 3).round(6).tolist()
+    >>> near_equilibrium(Supermarket(10**10, 100, 0.98), 3).round(6).tolist()
     [1.0, 0.98, 0.129967, 0.0]
     """
-    n, d = _sizes(n, d, replacement)
-    lam = arrival_rate(lam)
+    n, d, lam = numbers_of(model, finite=True)
     mu = [1.0, lam]
     for _ in range(integer("levels", levels, 1, 10**6) - 1):
-        mu.append(lam * math.exp(log_beta(mu[-1], n, d, replacement=replacement)))
+        mu.append(lam * math.exp(log_beta(mu[-1], n, d, replacement=model.replacement)))
     return np.array(mu)
 
 
-def soft_barrier(
-    n: int, d: int, lam: float, k: int = 1, *, replacement: bool = True
-) -> ExponentialOverflow:
+def soft_barrier(model: Supermarket, k: int = 1) -> ExponentialOverflow:
     r"""Return the overflow from level k of a finite system: what stands before the limit.
 
     With L = (log beta_n)'(mu_k), the slope of the overflow at the centre and its growth are
@@ -121,6 +116,11 @@ def soft_barrier(
     .. math:: \alpha_n = \lambda\,\beta_n'(\mu_k) = \mu_{k+1} L, \qquad c_n = L / \sqrt n,
 
     and the barrier is -log(alpha_n) / c_n, in units of 1 / sqrt(n).
+
+    Parameters
+    ----------
+    model : Supermarket
+        Of exponential service.
 
     Raises
     ------
@@ -130,13 +130,15 @@ def soft_barrier(
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.growing_choices import soft_barrier
-    >>> soft = soft_barrier(10**4, 100, 0.95)
+    >>> soft = soft_barrier(Supermarket(10**4, 100, 0.95))
     >>> round(soft.c, 4), round(soft.barrier, 4)
     (1.0526, 0.498)
     """
-    n, d = _sizes(n, d, replacement)
-    mu = float(near_equilibrium(n, d, lam, integer("k", k, 1), replacement=replacement)[k])
+    n, d, lam = numbers_of(model, finite=True)
+    replacement = model.replacement
+    mu = float(near_equilibrium(model, integer("k", k, 1))[k])
     log = log_beta(mu, n, d, replacement=replacement)
     if math.isinf(log):
         raise ParameterError(
@@ -175,7 +177,7 @@ def critical_arrival_rate(n: int, d: int, alpha: float, k: int = 1) -> float:
     alpha, k = real("alpha", alpha, 0.0, open_low=True), integer("k", k, 1)
 
     def excess(xi: float) -> float:
-        soft = soft_barrier(n, d, 1 - (xi + math.log(d)) / float(d) ** k, k)
+        soft = soft_barrier(Supermarket(n, d, 1 - (xi + math.log(d)) / float(d) ** k), k)
         return -soft.c * soft.barrier - math.log(alpha)
 
     least, most = -0.999 * math.log(d), min(d - math.log(d) - 1, 50.0)

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.theory.growing_choices import near_equilibrium, soft_barrier
 from supermarket.theory.growing_diffusions import (
     ExponentialOverflow,
@@ -169,7 +170,7 @@ def stationary_law(overflow: ExponentialOverflow | ReflectedOverflow, spacing: f
     return Law(x, y, mass.reshape(first.shape))
 
 
-def chain_moments(n: int, d: int, lam: float, *, replacement: bool = True) -> Moments:
+def chain_moments(model: Supermarket) -> Moments:
     r"""Return the stationary means and covariances of (Z_1, Z_2) in a finite system, k = 1.
 
     What the diffusion with the soft barrier gives, with two corrections that vanish as n grows
@@ -180,8 +181,8 @@ def chain_moments(n: int, d: int, lam: float, *, replacement: bool = True) -> Mo
 
     Parameters
     ----------
-    n, d, lam, replacement
-        As in `supermarket.theory.growing_choices.soft_barrier`. Good while E G_2 is small.
+    model : Supermarket
+        Of exponential service.
 
     Returns
     -------
@@ -195,16 +196,18 @@ def chain_moments(n: int, d: int, lam: float, *, replacement: bool = True) -> Mo
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.growing_choices import critical_arrival_rate
     >>> from supermarket.theory.growing_stationary import chain_moments
-    >>> found = chain_moments(10**7, 200, critical_arrival_rate(10**7, 200, 1.0))
+    >>> found = chain_moments(Supermarket(10**7, 200, critical_arrival_rate(10**7, 200, 1.0)))
     >>> round(found.mean_2, 3), round(found.variance_1, 3)  # in the limit 0 and 2/3
     (0.021, 0.647)
     """
+    n, _, lam = numbers_of(model, finite=True)
     from scipy.linalg import solve_continuous_lyapunov
 
-    soft = soft_barrier(n, d, lam, replacement=replacement)
-    two = centre = near_equilibrium(n, d, lam, 2, replacement=replacement)[2]
+    soft = soft_barrier(model)
+    two = centre = near_equilibrium(model, 2)[2]
     # The first round is for the noise alone, which E Z_2 / sqrt(n) changes by little.
     for first in (True, False):
         scale = math.sqrt(lam - two)
@@ -224,7 +227,7 @@ def chain_moments(n: int, d: int, lam: float, *, replacement: bool = True) -> Mo
     return Moments(0.0, scale * moments.mean_2, *covariances.tolist())
 
 
-def waiting_share(n: int, d: int, lam: float, *, replacement: bool = True) -> float:
+def waiting_share(model: Supermarket) -> float:
     r"""Return the share of jobs that have to wait, in a finite system near saturation, k = 1.
 
     They are those whose d queues are all busy, and in equilibrium lam times their share is the
@@ -237,8 +240,8 @@ def waiting_share(n: int, d: int, lam: float, *, replacement: bool = True) -> fl
 
     Parameters
     ----------
-    n, d, lam, replacement
-        As in `supermarket.theory.growing_choices.soft_barrier`. Good while the share is small.
+    model : Supermarket
+        Of exponential service.
 
     Raises
     ------
@@ -247,12 +250,14 @@ def waiting_share(n: int, d: int, lam: float, *, replacement: bool = True) -> fl
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.growing_stationary import waiting_share
-    >>> round(waiting_share(10**4, 500, 0.98), 3)
+    >>> round(waiting_share(Supermarket(10**4, 500, 0.98)), 3)
     0.004
     """
-    mean = chain_moments(n, d, lam, replacement=replacement).mean_2
-    two = near_equilibrium(n, d, lam, 2, replacement=replacement)[2] + mean / math.sqrt(n)
+    n, _, lam = numbers_of(model, finite=True)
+    mean = chain_moments(model).mean_2
+    two = near_equilibrium(model, 2)[2] + mean / math.sqrt(n)
     return float(two / lam)
 
 

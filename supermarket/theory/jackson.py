@@ -5,9 +5,12 @@ Probability 9 (1999) 854-870: the stations' queues become independent, and each 
 supermarket model by itself at the load that the traffic equations give it.
 """
 
+from math import inf
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.models.jsq import Supermarket
 from supermarket.stations import JacksonNetwork
 from supermarket.theory.fixed_point import fixed_point, log_fixed_point
 from supermarket.validation import MOST_LEVELS, ParameterError, choice, increasing_times
@@ -43,7 +46,9 @@ def network_fixed_point(network: JacksonNetwork, levels: int) -> NDArray[np.floa
     >>> network_fixed_point(network, 2).round(6).tolist()
     [[1.0, 0.6, 0.36], [1.0, 0.6, 0.216]]
     """
-    return np.array([fixed_point(rho, d, levels) for rho, d in _stations(network)])
+    return np.array(
+        [fixed_point(Supermarket(inf, d, rho), levels) for rho, d in _stations(network)]
+    )
 
 
 def log_network_fixed_point(network: JacksonNetwork, levels: int) -> NDArray[np.float64]:
@@ -61,7 +66,9 @@ def log_network_fixed_point(network: JacksonNetwork, levels: int) -> NDArray[np.
     >>> log_network_fixed_point(net, 3)[1, 1:].round(3).tolist()
     [-1.076, -3.228, -7.533]
     """
-    return np.array([log_fixed_point(rho, d, levels) for rho, d in _stations(network)])
+    return np.array(
+        [log_fixed_point(Supermarket(inf, d, rho), levels) for rho, d in _stations(network)]
+    )
 
 
 def network_trajectory(

@@ -44,10 +44,10 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.validation import (
     EXACT_MAX,
     ParameterError,
-    arrival_rate,
     increasing_times,
     integer,
     profile_of,
@@ -74,15 +74,13 @@ def memory_exponent(d: int) -> float:
     return d + 0.5 + math.hypot(d, 0.5)
 
 
-def log_memory_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float64]:
+def log_memory_fixed_point(model: Supermarket, levels: int) -> NDArray[np.float64]:
     """Return log v_0, ..., log v_levels at the fixed point of the averaged limit.
 
     Parameters
     ----------
-    lam : float
-        Arrival rate per queue, in (0, 1).
-    d : int
-        Number of fresh queues that an arrival looks at, at least 1.
+    model : Supermarket
+        Of the policy "memory", with exponential service; its n does not matter.
     levels : int
         Last level wanted, at least 0.
 
@@ -99,12 +97,12 @@ def log_memory_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float6
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.memory import log_memory_fixed_point
-    >>> log_memory_fixed_point(0.7, 1, 4).round(3).tolist()
+    >>> log_memory_fixed_point(Supermarket(1000, 1, 0.7, policy="memory"), 4).round(3).tolist()
     [0.0, -0.357, -0.713, -1.548, -3.605]
     """
-    lam = arrival_rate(lam)
-    d = integer("d", d, 1, EXACT_MAX)
+    _, d, lam = numbers_of(model, "memory")
     levels = integer("levels", levels, 0, 10**7)
     logs = np.zeros(levels + 1)
     logs[1:2] = math.log(lam)
@@ -123,10 +121,15 @@ def log_memory_fixed_point(lam: float, d: int, levels: int) -> NDArray[np.float6
     return logs
 
 
-def memory_max_queue(n: int, lam: float, d: int) -> int:
+def memory_max_queue(model: Supermarket) -> int:
     """Return the largest k with n v_k >= 1, near which the maximum queue length is expected.
 
     The same reading of the fixed point as `supermarket.max_queue_hypothesis`; not a theorem here.
+
+    Parameters
+    ----------
+    model : Supermarket
+        Of the policy "memory", with exponential service.
 
     Raises
     ------
@@ -135,23 +138,29 @@ def memory_max_queue(n: int, lam: float, d: int) -> int:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.memory import memory_max_queue
-    >>> memory_max_queue(10**9, 0.8, 1), memory_max_queue(10**9, 0.8, 2)
-    (6, 4)
+    >>> [memory_max_queue(Supermarket(10**9, d, 0.8, policy="memory")) for d in (1, 2)]
+    [6, 4]
     """
-    n = integer("n", n, 1)
+    n, _, _ = numbers_of(model, "memory", finite=True)
     levels = 8
-    while (logs := log_memory_fixed_point(lam, d, levels))[-1] >= -math.log(n):
+    while (logs := log_memory_fixed_point(model, levels))[-1] >= -math.log(n):
         levels *= 2
     return int(np.flatnonzero(logs >= -math.log(n))[-1])
 
 
-def memory_relaxation_time(lam: float, d: int) -> float:
+def memory_relaxation_time(model: Supermarket) -> float:
     """Return the time in which the averaged ODE forgets its start, in mean service times.
 
     It is -1 over the largest real part of an eigenvalue of the Jacobian at the fixed point, by
     central differences, with the levels that more than 1e-9 of the queues reach.
 
+    Parameters
+    ----------
+    model : Supermarket
+        Of the policy "memory", with exponential service; its n does not matter.
+
     Raises
     ------
     ParameterError
@@ -159,12 +168,14 @@ def memory_relaxation_time(lam: float, d: int) -> float:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.memory import memory_relaxation_time
-    >>> round(memory_relaxation_time(0.8, 1), 2)
+    >>> round(memory_relaxation_time(Supermarket(1000, 1, 0.8, policy="memory")), 2)
     7.21
     """
-    levels = memory_max_queue(10**9, lam, d)
-    fixed = np.exp(log_memory_fixed_point(lam, d, levels))[1:]
+    _, d, lam = numbers_of(model, "memory")
+    levels = memory_max_queue(Supermarket(10**9, d, lam, policy="memory"))
+    fixed = np.exp(log_memory_fixed_point(model, levels))[1:]
     padded = np.append(np.append(1.0, fixed), 0.0)
     jacobian = np.zeros((levels, levels))
     for k, step in enumerate(1e-6 * fixed):
@@ -210,16 +221,14 @@ def remembered_law(profile: ArrayLike, d: int) -> NDArray[np.float64]:
 
 
 def memory_trajectory(
-    lam: float, d: int, times: ArrayLike, *, start: ArrayLike = (1.0,)
+    model: Supermarket, times: ArrayLike, *, start: ArrayLike = (1.0,)
 ) -> NDArray[np.float64]:
     """Solve the averaged ODE of this module.
 
     Parameters
     ----------
-    lam : float
-        Arrival rate per queue, in (0, 1).
-    d : int
-        Number of fresh queues that an arrival looks at, at least 1.
+    model : Supermarket
+        Of the policy "memory", with exponential service; its n does not matter.
     times : array_like of float, shape (m,)
         Times in mean service times, not negative, increasing.
     start : array_like of float
@@ -238,17 +247,17 @@ def memory_trajectory(
 
     Examples
     --------
-    >>> from supermarket import memory_trajectory
-    >>> memory_trajectory(0.8, 1, [0, 5, 50])[:, 1].round(3).tolist()
+    >>> from supermarket import Supermarket, memory_trajectory
+    >>> shop = Supermarket(1000, 1, 0.8, policy="memory")
+    >>> memory_trajectory(shop, [0, 5, 50])[:, 1].round(3).tolist()
     [0.0, 0.692, 0.8]
     """
+    _, d, lam = numbers_of(model, "memory")
     from scipy.integrate import solve_ivp
 
-    lam = arrival_rate(lam)
-    d = integer("d", d, 1, EXACT_MAX)
     times = increasing_times(times)
     v = profile_of("start", start)
-    padded = np.zeros(len(v) + memory_max_queue(10**12, lam, d) + 3)
+    padded = np.zeros(len(v) + memory_max_queue(Supermarket(10**12, d, lam, policy="memory")) + 3)
     padded[: len(v)] = v
 
     def slope(_time: float, inner: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.theory.drifts import stationary_covariance
 from supermarket.theory.fixed_point import fixed_point, k_lambda_d
 from supermarket.validation import (
-    EXACT_MAX,
     MOST_QUEUES,
     ParameterError,
     arrival_rate,
@@ -43,6 +43,11 @@ class PowerCase(NamedTuple):
     d: int
     lam: float
     k: int
+
+    @property
+    def model(self) -> Supermarket:
+        """The supermarket model with these n, d and lam."""
+        return Supermarket(self.n, self.d, self.lam)
 
     @property
     def relaxation_time(self) -> float:
@@ -93,7 +98,7 @@ def power_case(n: int, alpha: float, beta: float) -> PowerCase:
     if d < 2:
         raise ParameterError(f"n**beta = {n**beta:.3g} rounds to d = 1: choose a larger n or beta.")
     lam = arrival_rate(1 - n**-alpha)
-    return PowerCase(n, d, lam, k_lambda_d(lam, d))
+    return PowerCase(n, d, lam, k_lambda_d(Supermarket(n, d, lam)))
 
 
 @dataclass(frozen=True)
@@ -123,7 +128,7 @@ class Hypothesis:
 
 
 def hypotheses(
-    n: int, d: int, lam: float, eps: float, *, phi: float | Callable[[int], float] = 1.0
+    model: Supermarket, eps: float, *, phi: float | Callable[[int], float] = 1.0
 ) -> list[Hypothesis]:
     r"""Return the hypotheses of Theorem 1.2 for k = k_{lam,d}, each with both its sides.
 
@@ -134,10 +139,8 @@ def hypotheses(
 
     Parameters
     ----------
-    n, d : int
-        Numbers of queues and of choices.
-    lam : float
-        Arrival rate per queue, in (0, 1).
+    model : Supermarket
+        Of exponential service.
     eps : float
         Above 0; more than 1/10 is allowed, and fails.
     phi : float or callable
@@ -160,16 +163,17 @@ def hypotheses(
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.near_saturation import hypotheses
-    >>> [h.holds for h in hypotheses(10**17, 8_000_000, 1 - 6e-11, 0.1)]
+    >>> [h.holds for h in hypotheses(Supermarket(10**17, 8_000_000, 1 - 6e-11), 0.1)]
     [True, True, True, True, True]
-    >>> [h.name for h in hypotheses(10**8, 300, 1 - 1 / 3000, 0.1) if not h.holds]
+    >>> [h.name for h in hypotheses(Supermarket(10**8, 300, 1 - 1 / 3000), 0.1) if not h.holds]
     ['A', 'B']
     """
-    n, d, lam = _checked(n, d, lam)
+    n, d, lam = numbers_of(model, fewest=2, finite=True)
     eps = real("eps", eps, 0.0, open_low=True)
     factor = real("phi", phi(n) if callable(phi) else phi, 0.0, open_low=True)
-    k, spare = k_lambda_d(lam, d), 1 - lam
+    k, spare = k_lambda_d(model), 1 - lam
     named = "" if factor == 1 else f"{factor:.3g} "
     return [
         Hypothesis("A", "2 log²n ≤ d^k (1 − λ)", 2 * math.log(n) ** 2, spare * float(d) ** k),
@@ -255,7 +259,7 @@ def largest_delta(alpha: float, beta: float) -> float:
     return min(alpha - (k - 1) * beta, (1 + beta) / 2 - alpha)
 
 
-def smallest_eps(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
+def smallest_eps(model: Supermarket, counts: ArrayLike) -> NDArray[np.float64]:
     """Return the smallest eps for which a state is in N^eps(n, d, lam, k_{lam,d}).
 
     A state is in N^eps if no queue is longer than k and the number of queues shorter than j is
@@ -264,12 +268,12 @@ def smallest_eps(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
 
     Parameters
     ----------
+    model : Supermarket
+        Of exponential service; its n does not matter.
     counts : array_like, shape (levels,) or (m, levels)
         ``counts[..., i]`` is the number of queues with length at least i, such as the rows of
-        `Simulation.path`; missing levels count as 0. Shares will do instead of numbers, with fewer
+        `Run.path`; missing levels count as 0. Shares will do instead of numbers, with fewer
         digits.
-    d, lam
-        As in `hypotheses`.
 
     Returns
     -------
@@ -283,19 +287,26 @@ def smallest_eps(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.near_saturation import smallest_eps
-    >>> smallest_eps([[10000, 9990, 9500, 0], [10000, 9990, 9500, 1]], 50, 0.999).round(3).tolist()
+    >>> states = [[10000, 9990, 9500, 0], [10000, 9990, 9500, 1]]
+    >>> smallest_eps(Supermarket(10000, 50, 0.999), states).round(3).tolist()
     [0.0, inf]
     """
-    padded, d, lam, k = _states(counts, d, lam)
+    padded, k = _states(model, counts)
     shorter = padded[..., :1] - padded[..., 1 : k + 1]
-    expected = leading_shorter(lam, d, k)[1:]
+    expected = leading_shorter(model, k)[1:]
     off = np.abs(shorter / (padded[..., :1] * expected) - 1).max(axis=-1) / 5
     return np.where(padded[..., k + 1] > 0, np.inf, off)
 
 
-def in_good_set(counts: ArrayLike, d: int, lam: float, eps: float) -> NDArray[np.bool_]:
+def in_good_set(model: Supermarket, counts: ArrayLike, eps: float) -> NDArray[np.bool_]:
     """Return whether a state, or each of many, is in N^eps: `smallest_eps` is at most eps.
+
+    Parameters
+    ----------
+    model : Supermarket
+        Of exponential service; its n does not matter.
 
     Raises
     ------
@@ -304,12 +315,13 @@ def in_good_set(counts: ArrayLike, d: int, lam: float, eps: float) -> NDArray[np
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.near_saturation import in_good_set
-    >>> bool(in_good_set([10**6, 0.9 * 10**6, 0], 10, 0.9, 0.1))
+    >>> bool(in_good_set(Supermarket(1000, 10, 0.9), [10**6, 0.9 * 10**6, 0], 0.1))
     True
     """
     eps = real("eps", eps, 0.0, LARGEST_EPS, open_low=True)
-    return smallest_eps(counts, d, lam) <= eps
+    return smallest_eps(model, counts) <= eps
 
 
 class Window(NamedTuple):
@@ -325,15 +337,15 @@ class Window(NamedTuple):
     high: NDArray[np.float64]
 
 
-def shorter_counts(n: int, d: int, lam: float, eps: float) -> Window:
+def shorter_counts(model: Supermarket, eps: float) -> Window:
     """Return the numbers of queues shorter than j, j = 1..k, in N^eps.
 
     They are n (1-lam) (lam d)**(j-1) up to a factor 1 +- 5 eps, item (b) after the definition.
 
     Parameters
     ----------
-    n, d, lam
-        As in `hypotheses`.
+    model : Supermarket
+        Of exponential service.
     eps : float
         In (0, 1/10].
 
@@ -347,13 +359,13 @@ def shorter_counts(n: int, d: int, lam: float, eps: float) -> Window:
     ParameterError
         If a parameter is out of range.
     """
-    n, d, lam = _checked(n, d, lam)
+    n, _, _ = numbers_of(model, fewest=2, finite=True)
     eps = real("eps", eps, 0.0, LARGEST_EPS, open_low=True)
-    leading = n * leading_shorter(lam, d, k_lambda_d(lam, d))[1:]
+    leading = n * leading_shorter(model, k_lambda_d(model))[1:]
     return Window((1 - 5 * eps) * leading, leading, (1 + 5 * eps) * leading)
 
 
-def length_counts(n: int, d: int, lam: float, eps: float) -> Window:
+def length_counts(model: Supermarket, eps: float) -> Window:
     """Return the numbers of queues of length exactly 0, ..., k in N^eps.
 
     Empty queues: those shorter than 1. Length j = 1..k-1: n (1-lam) (lam d)**j up to 1 +- 6 eps,
@@ -362,7 +374,9 @@ def length_counts(n: int, d: int, lam: float, eps: float) -> Window:
 
     Parameters
     ----------
-    n, d, lam, eps
+    model : Supermarket
+        Of exponential service.
+    eps
         As in `shorter_counts`.
 
     Returns
@@ -377,11 +391,13 @@ def length_counts(n: int, d: int, lam: float, eps: float) -> Window:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.near_saturation import length_counts
-    >>> [f"{x:.4g}" for x in length_counts(10**17, 8_000_000, 1 - 6e-11, 0.1).leading]
+    >>> [f"{x:.4g}" for x in length_counts(Supermarket(10**17, 8_000_000, 1 - 6e-11), 0.1).leading]
     ['6e+06', '4.8e+13', '9.995e+16']
     """
-    shorter = shorter_counts(n, d, lam, eps)
+    n, d, lam = numbers_of(model, finite=True)
+    shorter = shorter_counts(model, eps)
     k = len(shorter.leading)
     if k > 1 and eps * lam * d < 2:
         raise ParameterError(
@@ -396,7 +412,7 @@ def length_counts(n: int, d: int, lam: float, eps: float) -> Window:
     )
 
 
-def smallest_eps_of_lengths(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
+def smallest_eps_of_lengths(model: Supermarket, counts: ArrayLike) -> NDArray[np.float64]:
     """Return the smallest eps with which item (d) holds for a state: single lengths below k.
 
     The number of queues of length exactly j, j = 1..k-1, is within a factor 1 +- 6 eps of
@@ -404,7 +420,9 @@ def smallest_eps_of_lengths(counts: ArrayLike, d: int, lam: float) -> NDArray[np
 
     Parameters
     ----------
-    counts, d, lam
+    model : Supermarket
+        Of exponential service; its n does not matter.
+    counts
         As in `smallest_eps`.
 
     Returns
@@ -419,28 +437,28 @@ def smallest_eps_of_lengths(counts: ArrayLike, d: int, lam: float) -> NDArray[np
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.near_saturation import smallest_eps_of_lengths
-    >>> float(smallest_eps_of_lengths([10000, 9990, 9400, 0], 50, 0.999).round(3))
+    >>> shop = Supermarket(10000, 50, 0.999)
+    >>> float(smallest_eps_of_lengths(shop, [10000, 9990, 9400, 0]).round(3))
     0.03
     """
-    padded, d, lam, k = _states(counts, d, lam)
+    padded, k = _states(model, counts)
     exactly = padded[..., 1:k] - padded[..., 2 : k + 1]
-    expected = leading_shorter(lam, d, k)[2:]
+    expected = leading_shorter(model, k)[2:]
     off = np.abs(exactly / (padded[..., :1] * expected) - 1) / 6
     return off.max(axis=-1, initial=0.0)
 
 
-def linear_good_set_share(
-    n: int, d: int, lam: float, eps: float, *, independent: bool = False
-) -> float:
+def linear_good_set_share(model: Supermarket, eps: float, *, independent: bool = False) -> float:
     """Return the probability of the edges of N^eps in the linear noise about the fixed point.
 
     Queues longer than k are left out, so it is good where they are rare.
 
     Parameters
     ----------
-    n, d, lam
-        As in `hypotheses`.
+    model : Supermarket
+        Of exponential service.
     eps : float
         In (0, 1/10].
     independent : bool
@@ -453,19 +471,21 @@ def linear_good_set_share(
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.near_saturation import linear_good_set_share
-    >>> round(linear_good_set_share(10**6, 501, 1 - 10**-3.6, 0.1), 3)
+    >>> round(linear_good_set_share(Supermarket(10**6, 501, 1 - 10**-3.6), 0.1), 3)
     0.987
     """
+    n, _, _ = numbers_of(model, finite=True)
     from scipy.stats import multivariate_normal
 
-    window = shorter_counts(n, d, lam, eps)
+    window = shorter_counts(model, eps)
     k = len(window.leading)
-    middle = fixed_point_shorter(lam, d, k)[1:]
+    middle = fixed_point_shorter(model, k)[1:]
     if independent:
         covariance = np.minimum.outer(middle, middle) - np.outer(middle, middle)
     else:
-        covariance = stationary_covariance(lam, d)[1 : k + 1, 1 : k + 1]
+        covariance = stationary_covariance(model)[1 : k + 1, 1 : k + 1]
     scale = np.sqrt(n * np.diag(covariance))
     low, high = ((edge - n * middle) / scale for edge in (window.low, window.high))
     correlation = n * covariance / np.outer(scale, scale)
@@ -473,7 +493,7 @@ def linear_good_set_share(
     return float(law.cdf(high, lower_limit=low))
 
 
-def log_rate_of_longer(counts: ArrayLike, d: int, lam: float) -> NDArray[np.float64]:
+def log_rate_of_longer(model: Supermarket, counts: ArrayLike) -> NDArray[np.float64]:
     """Return the logarithm of the rate at which a queue of length k + 1 appears, k = k_{lam,d}.
 
     It is lam n u_k**d per mean service time. In equilibrium its mean is also the mean number of
@@ -481,7 +501,9 @@ def log_rate_of_longer(counts: ArrayLike, d: int, lam: float) -> NDArray[np.floa
 
     Parameters
     ----------
-    counts, d, lam
+    model : Supermarket
+        Of exponential service; its n does not matter.
+    counts
         As in `smallest_eps`.
 
     Returns
@@ -496,25 +518,29 @@ def log_rate_of_longer(counts: ArrayLike, d: int, lam: float) -> NDArray[np.floa
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.near_saturation import log_rate_of_longer
-    >>> float(log_rate_of_longer([10000, 9990, 9000, 0], 50, 0.999).round(3))
+    >>> float(log_rate_of_longer(Supermarket(1000, 50, 0.999), [10000, 9990, 9000, 0]).round(3))
     3.941
     """
-    padded, d, lam, k = _states(counts, d, lam)
+    _, d, lam = numbers_of(model, distinct=False)
+    padded, k = _states(model, counts)
     n = padded[..., 0]
     with np.errstate(divide="ignore"):
         logs = np.log1p(-(n - padded[..., k]) / n)
     return np.log(lam * n) + d * logs
 
 
-def log_rate_bound(n: int, d: int, lam: float, eps: float) -> float:
+def log_rate_bound(model: Supermarket, eps: float) -> float:
     """Return a bound on `log_rate_of_longer` in all states of N^eps.
 
     There u_k is at most 1 - (1 - 5 eps) (1-lam) (lam d)**(k-1).
 
     Parameters
     ----------
-    n, d, lam, eps
+    model : Supermarket
+        Of exponential service.
+    eps
         As in `shorter_counts`.
 
     Raises
@@ -524,15 +550,17 @@ def log_rate_bound(n: int, d: int, lam: float, eps: float) -> float:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.near_saturation import log_rate_bound
-    >>> round(log_rate_bound(10**17, 8_000_000, 1 - 6e-11, 0.1), 1)
+    >>> round(log_rate_bound(Supermarket(10**17, 8_000_000, 1 - 6e-11), 0.1), 1)
     -1881.1
     """
-    least = shorter_counts(n, d, lam, eps).low[-1] / n
+    n, d, lam = numbers_of(model, finite=True)
+    least = shorter_counts(model, eps).low[-1] / n
     return math.log(lam * n) + d * math.log1p(-least)
 
 
-def mean_of_longer(n: int, d: int, lam: float, *, k: int | None = None) -> float:
+def mean_of_longer(model: Supermarket, *, k: int | None = None) -> float:
     """Return the mean number of queues longer than k in equilibrium, with normal fluctuations.
 
     lam n E u_k**d with u_k normal about the fixed point: lam n pi(k)**d exp(d (d-1) Var / 2), Var
@@ -541,8 +569,8 @@ def mean_of_longer(n: int, d: int, lam: float, *, k: int | None = None) -> float
 
     Parameters
     ----------
-    n, d, lam
-        As in `hypotheses`.
+    model : Supermarket
+        Of exponential service.
     k : int, optional
         The length, k_{lam,d} if not given.
 
@@ -553,24 +581,25 @@ def mean_of_longer(n: int, d: int, lam: float, *, k: int | None = None) -> float
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.near_saturation import mean_of_longer
-    >>> round(mean_of_longer(10**6, 30, 0.9833), 3)
+    >>> round(mean_of_longer(Supermarket(10**6, 30, 0.9833)), 3)
     0.158
     """
-    n, d, lam = _checked(n, d, lam)
-    k = k_lambda_d(lam, d) if k is None else integer("k", k, 1, 1000)
-    level = fixed_point(lam, d, k)[k]
-    variance = stationary_covariance(lam, d)[k, k] / n / level**2
+    n, d, lam = numbers_of(model, fewest=2, finite=True)
+    k = k_lambda_d(model) if k is None else integer("k", k, 1, 1000)
+    level = fixed_point(model, k)[k]
+    variance = stationary_covariance(model)[k, k] / n / level**2
     return float(lam * n * level**d * math.exp(d * (d - 1) * variance / 2))
 
 
-def fixed_point_shorter(lam: float, d: int, levels: int) -> NDArray[np.float64]:
+def fixed_point_shorter(model: Supermarket, levels: int) -> NDArray[np.float64]:
     """Return 1 - pi(i) for i = 0..levels, precise where pi(i) is near 1, from (1.2).
 
     Parameters
     ----------
-    lam, d
-        As in `hypotheses`.
+    model : Supermarket
+        Of exponential service; its n does not matter.
     levels : int
         At least 0.
 
@@ -579,12 +608,12 @@ def fixed_point_shorter(lam: float, d: int, levels: int) -> NDArray[np.float64]:
     ParameterError
         If a parameter is out of range.
     """
-    _, d, lam = _checked(1, d, lam)
+    _, d, lam = numbers_of(model, fewest=2)
     powers = float(d) ** np.arange(integer("levels", levels, 0, 1000))
     return -np.expm1(np.append(0.0, np.cumsum(powers)) * math.log1p(-(1 - lam)))
 
 
-def linear_shorter(lam: float, d: int, k: int) -> NDArray[np.float64]:
+def linear_shorter(model: Supermarket, k: int) -> NDArray[np.float64]:
     """Return 1 - u~_i = (1-lam) (1 + lam d + ... + (lam d)**(i-1)) for i = 0..k.
 
     The solution of the linear approximation to the equations of the fixed point, section 2 of the
@@ -592,8 +621,8 @@ def linear_shorter(lam: float, d: int, k: int) -> NDArray[np.float64]:
 
     Parameters
     ----------
-    lam, d
-        As in `hypotheses`.
+    model : Supermarket
+        Of exponential service; its n does not matter.
     k : int
         At least 0.
 
@@ -604,19 +633,22 @@ def linear_shorter(lam: float, d: int, k: int) -> NDArray[np.float64]:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.near_saturation import linear_shorter
-    >>> linear_shorter(0.999, 100, 2).round(4).tolist()
+    >>> linear_shorter(Supermarket(1000, 100, 0.999), 2).round(4).tolist()
     [0.0, 0.001, 0.1009]
     """
-    return np.cumsum(leading_shorter(lam, d, k))
+    return np.cumsum(leading_shorter(model, k))
 
 
-def leading_shorter(lam: float, d: int, k: int) -> NDArray[np.float64]:
+def leading_shorter(model: Supermarket, k: int) -> NDArray[np.float64]:
     """Return (1-lam) (lam d)**(i-1) for i = 1..k, after a 0: the leading terms of 1 - u~_i.
 
     Parameters
     ----------
-    lam, d, k
+    model : Supermarket
+        Of exponential service; its n does not matter.
+    k
         As in `linear_shorter`.
 
     Raises
@@ -624,21 +656,16 @@ def leading_shorter(lam: float, d: int, k: int) -> NDArray[np.float64]:
     ParameterError
         If a parameter is out of range.
     """
-    _, d, lam = _checked(1, d, lam)
+    _, d, lam = numbers_of(model, fewest=2)
     powers = (lam * d) ** np.arange(integer("k", k, 0, 1000), dtype=np.float64)
     return np.append(0.0, (1 - lam) * powers)
 
 
-def _checked(n: int, d: int, lam: float) -> tuple[int, int, float]:
-    return integer("n", n, 1, MOST_QUEUES), integer("d", d, 2, EXACT_MAX), arrival_rate(lam)
-
-
-def _states(counts: ArrayLike, d: int, lam: float) -> tuple[NDArray, int, float, int]:
-    """Return the counts with levels up to k + 1 at least, d, lam and k, checked."""
+def _states(model: Supermarket, counts: ArrayLike) -> tuple[NDArray, int]:
+    """Return the counts with levels up to k + 1 at least, and k, checked."""
     counts = np.asarray(counts)
     if counts.ndim not in (1, 2) or counts.shape[-1] < 1 or np.any(np.diff(counts) > 0):
         raise ParameterError("counts must not increase from level to level, one row a state.")
-    _, d, lam = _checked(1, d, lam)
-    k = k_lambda_d(lam, d)
+    k = k_lambda_d(model)
     missing = max(0, k + 2 - counts.shape[-1])
-    return np.pad(counts, [*[(0, 0)] * (counts.ndim - 1), (0, missing)]), d, lam, k
+    return np.pad(counts, [*[(0, 0)] * (counts.ndim - 1), (0, missing)]), k

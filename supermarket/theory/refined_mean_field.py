@@ -33,27 +33,21 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.theory.fixed_point import fixed_point
-from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, choice, integer
 
 _NEGLIGIBLE = 2.0**-60
 
 
-def profile_correction(
-    lam: float, d: int, levels: int, *, replacement: bool = True
-) -> NDArray[np.float64]:
+def profile_correction(model: Supermarket, levels: int) -> NDArray[np.float64]:
     """Return V, the profile's correction: E u_i = pi(i) + V_i / n + O(1/n**2) in equilibrium.
 
     Parameters
     ----------
-    lam : float
-        Arrival rate per queue, in (0, 1).
-    d : int
-        Number of choices, at least 1.
+    model : Supermarket
+        Of exponential service; its n does not matter.
     levels : int
         Last level wanted, at least 0.
-    replacement : bool
-        Whether the d queues are chosen with replacement or distinct.
 
     Returns
     -------
@@ -67,12 +61,13 @@ def profile_correction(
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.refined_mean_field import profile_correction
-    >>> profile_correction(0.7, 2, 4).round(4).tolist()
+    >>> profile_correction(Supermarket(1000, 2, 0.7), 4).round(4).tolist()
     [0.0, 0.0, 0.2192, 0.4494, 0.1746]
     """
-    replacement = choice("replacement", replacement, (True, False))
-    pi = fixed_point(lam, d, levels)
+    _, d, lam = numbers_of(model)
+    pi = fixed_point(model, levels)
     correction = np.zeros(len(pi))
     if d == 1:  # the drift is linear and the mean field exact
         return correction
@@ -80,7 +75,7 @@ def profile_correction(
     variance[0] = 0.0
     scaled = np.diag(_Scaled(lam, d).covariance())[: len(pi) - 1]
     variance[1 : len(scaled) + 1] *= scaled
-    if not replacement:
+    if not model.replacement:
         variance -= pi * (1 - pi)  # beta_1 and beta'' are in proportion
     pairs = d * (d - 1) / 2
     for below in range(levels):
@@ -91,13 +86,13 @@ def profile_correction(
     return correction
 
 
-def mean_queue_correction(lam: float, d: int, *, replacement: bool = True) -> float:
+def mean_queue_correction(model: Supermarket) -> float:
     """Return the correction of the mean queue length, n (mean - mean field) as n grows.
 
     Parameters
     ----------
-    lam, d, replacement
-        As in `profile_correction`.
+    model : Supermarket
+        Of exponential service; its n does not matter.
 
     Returns
     -------
@@ -111,26 +106,26 @@ def mean_queue_correction(lam: float, d: int, *, replacement: bool = True) -> fl
 
     Examples
     --------
-    >>> from supermarket import mean_queue
+    >>> from supermarket import Supermarket, mean_queue
     >>> from supermarket.theory.refined_mean_field import mean_queue_correction
-    >>> round(mean_queue(0.9, 2) + mean_queue_correction(0.9, 2) / 10, 4)  # 10 queues
+    >>> shop = Supermarket(10, 2, 0.9)
+    >>> round(mean_queue(shop) + mean_queue_correction(shop) / shop.n, 4)
     2.7513
     """
+    _, d, lam = numbers_of(model)
     levels = 0 if d == 1 else _depth(lam, d) + 2
-    return float(profile_correction(lam, d, levels, replacement=replacement).sum())
+    return float(profile_correction(model, levels).sum())
 
 
-def refined_mean_field(
-    lam: float, d: int, n: int, levels: int, *, replacement: bool = True
-) -> NDArray[np.float64]:
+def refined_mean_field(model: Supermarket, levels: int) -> NDArray[np.float64]:
     """Return pi(i) + V_i / n, the refined mean field of n queues (see `profile_correction`).
 
     Parameters
     ----------
-    lam, d, levels, replacement
+    model : Supermarket
+        Of exponential service.
+    levels
         As in `profile_correction`.
-    n : int
-        Number of queues, at least 1, and at least d where the choices are distinct.
 
     Returns
     -------
@@ -145,21 +140,15 @@ def refined_mean_field(
 
     Examples
     --------
-    >>> from supermarket import refined_mean_field
-    >>> refined_mean_field(0.7, 2, 10, 3).round(4).tolist()
+    >>> from supermarket import Supermarket, refined_mean_field
+    >>> refined_mean_field(Supermarket(10, 2, 0.7), 3).round(4).tolist()
     [1.0, 0.7, 0.3649, 0.1273]
     """
-    correction = profile_correction(lam, d, levels, replacement=replacement)
-    n = integer("n", n, 1)
-    if not replacement and d > n:
-        raise ParameterError(
-            f"d = {d} distinct queues cannot be chosen among n = {n}: "
-            "choose d <= n, or replacement=True."
-        )
-    return fixed_point(lam, d, levels) + correction / n
+    n, _, _ = numbers_of(model, finite=True)
+    return fixed_point(model, levels) + profile_correction(model, levels) / n
 
 
-def busy_control(lam: float, d: int) -> tuple[float, float]:
+def busy_control(model: Supermarket) -> tuple[float, float]:
     """Return how a run's busy share tells of the error of its mean queue length.
 
     Over a run the busy share u_1 averages to lam in expectation, at any n and without error, and
@@ -173,10 +162,8 @@ def busy_control(lam: float, d: int) -> tuple[float, float]:
 
     Parameters
     ----------
-    lam : float
-        Arrival rate per queue, in (0, 1).
-    d : int
-        Number of choices, at least 2.
+    model : Supermarket
+        Of exponential service; its n does not matter.
 
     Returns
     -------
@@ -195,6 +182,7 @@ def busy_control(lam: float, d: int) -> tuple[float, float]:
     .. [1] S. Asmussen and P. W. Glynn, *Stochastic Simulation*, Springer, 2007, section V.2, for
        control variates.
     """
+    _, d, lam = numbers_of(model, fewest=2)
     system = _Scaled(lam, d)
     weights = np.column_stack([system.roots, np.zeros_like(system.roots)])
     weights[0, 1] = system.roots[0]  # first column: the sum of all levels; second: u_1 alone
@@ -220,7 +208,7 @@ class _Scaled:
 
     def __init__(self, lam: float, d: int) -> None:
         levels = _depth(lam, d)
-        pi = fixed_point(lam, d, levels)
+        pi = fixed_point(Supermarket(math.inf, d, lam), levels)
         ratios = lam * pi ** (d - 1.0)  # pi(i + 1) / pi(i)
         inner = np.sqrt(ratios[1:-1])
         self.roots = np.sqrt(pi[1:])
@@ -234,8 +222,6 @@ class _Scaled:
 
 def _depth(lam: float, d: int) -> int:
     """Return the first level to which the next is coupled below rounding."""
-    lam = arrival_rate(lam)
-    d = integer("d", d, 2, EXACT_MAX)
     log_lam, exponent, level = math.log(lam), 1.0, 1  # pi(level) = lam ** exponent
     while math.log(d) + (1 + (d - 1) * exponent) * log_lam > math.log(_NEGLIGIBLE):
         exponent = 1 + d * exponent

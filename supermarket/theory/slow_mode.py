@@ -8,12 +8,13 @@ Derived in this project.
 
 import numpy as np
 
+from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.theory.drifts import Modes, modes
 from supermarket.theory.fixed_point import log_fixed_point
 from supermarket.validation import ParameterError
 
 
-def modes_at_fixed_point(lam: float, d: int, k: int) -> Modes:
+def modes_at_fixed_point(model: Supermarket, k: int) -> Modes:
     r"""Return Q_1, ..., Q_k for the drift linearised at the fixed point, level k + 1 kept as it is.
 
     .. math::
@@ -27,10 +28,8 @@ def modes_at_fixed_point(lam: float, d: int, k: int) -> Modes:
 
     Parameters
     ----------
-    lam : float
-        Arrival rate per queue, in (0, 1).
-    d : int
-        Number of choices, at least 2.
+    model : Supermarket
+        Of exponential service; its n does not matter.
     k : int
         Number of levels, at least 1.
 
@@ -47,12 +46,14 @@ def modes_at_fixed_point(lam: float, d: int, k: int) -> Modes:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.slow_mode import modes_at_fixed_point
-    >>> modes_at_fixed_point(0.99, 20, 2).rates.round(4).tolist()
+    >>> modes_at_fixed_point(Supermarket(1000, 20, 0.99), 2).rates.round(4).tolist()
     [18.3035, 0.0546]
     """
-    modes(lam, d, k)  # the parameters
-    steep = lam * d * np.exp((d - 1) * log_fixed_point(lam, d, k)[1:k])
+    _, d, lam = numbers_of(model)
+    modes(model, k)  # the parameters
+    steep = lam * d * np.exp((d - 1) * log_fixed_point(model, k)[1:k])
     matrix = np.diag(1 + np.append(steep, 0.0)) - np.diag(np.ones(k - 1), 1) - np.diag(steep, -1)
     # Squares of singular values, which keep their digits (see `drifts`).
     factor = np.eye(k) - np.diag(np.sqrt(steep), 1)

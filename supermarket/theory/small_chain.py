@@ -17,10 +17,11 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.theory.drifts import stationary_covariance
 from supermarket.theory.fixed_point import relaxation_time
 from supermarket.theory.near_saturation import fixed_point_shorter
-from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer, real
+from supermarket.validation import ParameterError, integer, real
 
 MOST_STATES = 2 * 10**6
 
@@ -171,17 +172,13 @@ class SmallChain:
         return float(abs(law - self.equilibrium).sum() / 2)
 
 
-def small_chain(n: int, d: int, lam: float, longest: int) -> SmallChain:
+def small_chain(model: Supermarket, longest: int) -> SmallChain:
     """Return the exact chain of n queues with lengths up to `longest`.
 
     Parameters
     ----------
-    n : int
-        Number of queues, at least 1.
-    d : int
-        Number of queues that an arrival looks at, with replacement, at least 1.
-    lam : float
-        Arrival rate per queue in units of the service rate, in (0, 1).
+    model : Supermarket
+        Of exponential service.
     longest : int
         Bound on the lengths, at least 1; there are C(n + longest, n) states, at most two million.
 
@@ -192,15 +189,15 @@ def small_chain(n: int, d: int, lam: float, longest: int) -> SmallChain:
 
     Examples
     --------
+    >>> from supermarket import Supermarket
     >>> from supermarket.theory.small_chain import small_chain
-    >>> chain = small_chain(n=3, d=2, lam=0.5, longest=8)
+    >>> chain = small_chain(Supermarket(3, 2, 0.5), longest=8)
     >>> distance, error = chain.mixing([0, 0, 0], [0, 20, 40])
     >>> chain.matrix.shape, distance.round(3).tolist(), bool(error.max() < 1e-3)
     ((165, 165), [0.832, 0.064, 0.014], True)
     """
+    n, d, lam = numbers_of(model, finite=True, distinct=False)
     n = integer("n", n, 1, 1000)
-    d = integer("d", d, 1, EXACT_MAX)
-    lam = arrival_rate(lam)
     longest = integer("longest", longest, 1, 10**5)
     size = math.comb(n + longest, n)
     if size > MOST_STATES:
@@ -234,7 +231,7 @@ def small_chain(n: int, d: int, lam: float, longest: int) -> SmallChain:
     return SmallChain(n, d, lam, longest, states, matrix, losses)
 
 
-def two_level_rates(n: int, d: int, lam: float, spread: float = 8.0) -> NDArray[np.float64]:
+def two_level_rates(model: Supermarket, spread: float = 8.0) -> NDArray[np.float64]:
     """Return the gap and the next rate of decay, of n queues with lengths up to 2.
 
     Where k_{lam,d} = 2 and (1 - lam) d**2 is large, queues of length 3 hardly ever arise, and the
@@ -244,13 +241,8 @@ def two_level_rates(n: int, d: int, lam: float, spread: float = 8.0) -> NDArray[
 
     Parameters
     ----------
-    n : int
-        Number of queues, at least 1.
-    d : int
-        Number of queues that an arrival looks at, with replacement, at least 2.
-    lam : float
-        Arrival rate per queue in units of the service rate, in (0, 1). Arrivals that see only
-        queues of length 2 are lost.
+    model : Supermarket
+        Of exponential service.
     spread : float
         Standard deviations to either side of the fixed point that are kept.
 
@@ -266,15 +258,17 @@ def two_level_rates(n: int, d: int, lam: float, spread: float = 8.0) -> NDArray[
 
     Examples
     --------
-    >>> from supermarket import relaxation_time
+    >>> from supermarket import Supermarket, relaxation_time
     >>> from supermarket.theory.small_chain import two_level_rates
-    >>> (two_level_rates(500, 20, 0.97) * relaxation_time(0.97, 20)).round(2).tolist()
+    >>> shop = Supermarket(500, 20, 0.97)
+    >>> (two_level_rates(shop) * relaxation_time(shop)).round(2).tolist()
     [1.19, 2.77]
     """
-    n, d, lam = integer("n", n, 1, 10**6), integer("d", d, 2, EXACT_MAX), arrival_rate(lam)
+    n, d, lam = numbers_of(model, fewest=2, finite=True, distinct=False)
+    n = integer("n", n, 1, 10**6)
     spread = real("spread", spread, 1.0)
-    centre = n * fixed_point_shorter(lam, d, 2)[1:]
-    width = spread * np.sqrt(n * np.diag(stationary_covariance(lam, d))[1:3])
+    centre = n * fixed_point_shorter(model, 2)[1:]
+    width = spread * np.sqrt(n * np.diag(stationary_covariance(model))[1:3])
     low = np.maximum(np.floor(centre - width), 0).astype(int)
     high = np.minimum(np.ceil(centre + width), n).astype(int)
     sizes = high - low + 1
@@ -309,7 +303,7 @@ def two_level_rates(n: int, d: int, lam: float, spread: float = 8.0) -> NDArray[
     generator = scipy.sparse.csc_matrix(
         generator - scipy.sparse.diags(np.asarray(generator.sum(axis=1)).ravel())
     )
-    shift = 1e-3 / relaxation_time(lam, d)  # just above the spectrum
+    shift = 1e-3 / relaxation_time(model)  # just above the spectrum
     solver = scipy.sparse.linalg.splu(
         scipy.sparse.csc_matrix(generator - shift * scipy.sparse.identity(len(one))),
         permc_spec="MMD_AT_PLUS_A",  # fills in a quarter of what a band does

@@ -101,9 +101,9 @@ def small_coupling(chain: SmallChain, by: str) -> SmallCoupling:
 
     Examples
     --------
-    >>> from supermarket import small_chain
+    >>> from supermarket import Supermarket, small_chain
     >>> from supermarket.theory.small_coupling import small_coupling
-    >>> chain = small_chain(n=2, d=2, lam=0.5, longest=6)
+    >>> chain = small_chain(Supermarket(2, 2, 0.5), longest=6)
     >>> pair = small_coupling(chain, "rank")
     >>> bool(abs(pair.rate / chain.gap - 1) < 1e-6)  # as fast as the chain itself forgets
     True

@@ -13,6 +13,7 @@ import pytest
 
 from supermarket import (
     Lomax,
+    Supermarket,
     cavity,
     fixed_point,
     k_lambda_d,
@@ -78,13 +79,15 @@ def ask(page, function, *points):
 def test_the_fixed_point_to_twelve_digits(page):
     points = list(product(LOADS, CHOICES, range(1, 13)))
     found = ask(page, "SupermarketTheory.logFixedPoint", *points)
-    expected = [log_fixed_point(lam, d, k)[k] for lam, d, k in points]
+    expected = [log_fixed_point(Supermarket(math.inf, d, lam), k)[k] for lam, d, k in points]
     assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_k_lambda_d_exactly(page):
     points = list(product([*LOADS, *(1 - 10.0**-e for e in range(1, 13))], CHOICES[1:]))
-    assert ask(page, "SupermarketTheory.kLambdaD", *points) == [k_lambda_d(*p) for p in points]
+    assert ask(page, "SupermarketTheory.kLambdaD", *points) == [
+        k_lambda_d(Supermarket(math.inf, d, lam)) for lam, d in points
+    ]
     # where a rounded logarithm gives one more
     assert ask(page, "SupermarketTheory.kLambdaD", [0.9, 10], [1 - 2**-20, 2]) == [1, 20]
 
@@ -92,14 +95,14 @@ def test_k_lambda_d_exactly(page):
 def test_the_longest_queue_exactly(page):
     points = list(product(SIZES, LOADS, CHOICES))
     found = ask(page, "SupermarketTheory.maxQueueHypothesis", *points)
-    assert found == [max_queue_hypothesis(*point) for point in points]
+    assert found == [max_queue_hypothesis(Supermarket(n, d, lam)) for n, lam, d in points]
 
 
 def test_the_law_of_the_maximum_with_one_choice(page):
     points = list(product(SIZES, [0.3, 0.7, 0.9, 0.99], [0.05, 0.5, 0.95]))
     found = ask(page, "SupermarketTheory.maxQuantileOneChoice", *points)
     for (n, lam, p), m in zip(points, found, strict=True):
-        at_most = max_queue_law_one_choice(n, lam).cumsum()
+        at_most = max_queue_law_one_choice(Supermarket(n, 1, lam)).cumsum()
         assert at_most[m] >= p * (1 - 1e-9)
         assert m == 0 or at_most[m - 1] < p * (1 + 1e-9)
 
@@ -107,7 +110,8 @@ def test_the_law_of_the_maximum_with_one_choice(page):
 def test_the_mean_queue(page):
     points = list(product(LOADS, CHOICES))
     found = ask(page, "SupermarketTheory.meanQueueExponential", *points)
-    assert found == pytest.approx([mean_queue(*point) for point in points], rel=1e-12)
+    expected = [mean_queue(Supermarket(math.inf, d, lam)) for lam, d in points]
+    assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_the_hypotheses_of_theorem_1_2(page):
@@ -115,7 +119,7 @@ def test_the_hypotheses_of_theorem_1_2(page):
     found = ask(page, "SupermarketTheory.failedHypotheses", *points)
     for (n, lam, d), names in zip(points, found, strict=True):
         holds = {}
-        for hypothesis in hypotheses(n, d, lam, 0.1):
+        for hypothesis in hypotheses(Supermarket(n, d, lam), 0.1):
             holds[hypothesis.name[0]] = holds.get(hypothesis.name[0], True) and hypothesis.holds
         assert names == [name for name, true in holds.items() if not true]
 
@@ -133,10 +137,14 @@ def test_lomax_tails_to_eight_digits_of_the_logarithm(page, d):
     )
     for (beta, _, lam), (tail, ended) in zip(points, found, strict=True):
         assert ended == (len(tail) <= levels)
-        expected = cavity(Lomax(beta), d, lam, len(tail) - 1).log_tail
+        expected = cavity(
+            Supermarket(math.inf, d, lam, service=Lomax(beta)), len(tail) - 1
+        ).log_tail
         assert [math.log(x) for x in tail] == pytest.approx(expected, rel=1e-8, abs=1e-9)
         if ended:  # what is left out cannot be told from 0: below 1e-26
-            beyond = cavity(Lomax(beta), d, lam, len(tail)).log_tail[-1]
+            beyond = cavity(Supermarket(math.inf, d, lam, service=Lomax(beta)), len(tail)).log_tail[
+                -1
+            ]
             assert beyond < math.log(1e-26)
 
 
@@ -146,7 +154,7 @@ def test_deep_power_laws(page):
         page, "(b, d, l) => new SupermarketTheory.LomaxCavity(b, d, l).to(1024).tail", *points
     )
     for (beta, d, lam), tail in zip(points, found, strict=True):
-        expected = cavity(Lomax(beta), d, lam, 1024).log_tail
+        expected = cavity(Supermarket(math.inf, d, lam, service=Lomax(beta)), 1024).log_tail
         assert [math.log(x) for x in tail] == pytest.approx(expected, rel=1e-8, abs=1e-9)
 
 
@@ -159,7 +167,7 @@ def test_mean_sojourn_times(page):
         *points,
     )
     for (beta, d, lam), mean in zip(points, found, strict=True):
-        expected = mean_sojourn_fifo(Lomax(beta), d, lam)
+        expected = mean_sojourn_fifo(Supermarket(math.inf, d, lam, service=Lomax(beta)))
         if mean is None:
             assert math.isnan(expected)
         else:
@@ -190,22 +198,30 @@ def test_how_many_choices_are_enough(page):
     share = f"(l, b, s) => {theory}.choicesForShare(l, Infinity, b, s, 1e9)"
     for (lam, jobs, target), d in zip(points, ask(page, share, *points), strict=True):
         if d is None:
-            assert log_fixed_point(lam, 10**9, jobs)[jobs] > math.log(target)
+            assert log_fixed_point(Supermarket(math.inf, 10**9, lam), jobs)[jobs] > math.log(target)
             continue
-        assert log_fixed_point(lam, d, jobs)[jobs] <= math.log(target)
-        assert d == 1 or log_fixed_point(lam, d - 1, jobs)[jobs] > math.log(target)
+        assert log_fixed_point(Supermarket(math.inf, d, lam), jobs)[jobs] <= math.log(target)
+        assert d == 1 or log_fixed_point(Supermarket(math.inf, d - 1, lam), jobs)[jobs] > math.log(
+            target
+        )
     points = [(0.9, 2.0), (0.999, 1.2), (0.5, 2.0), (0.9, 1.001)]
     mean = f"(l, m) => {theory}.choicesForMean(l, Infinity, m, 1e9)"
     for (lam, target), d in zip(points, ask(page, mean, *points), strict=True):
-        assert mean_sojourn(lam, d) <= target
-        assert d == 1 or mean_sojourn(lam, d - 1) > target
+        assert mean_sojourn(Supermarket(math.inf, d, lam)) <= target
+        assert d == 1 or mean_sojourn(Supermarket(math.inf, d - 1, lam)) > target
     (d,) = ask(
         page, f"(l, b, j, s) => {theory}.choicesForShare(l, b, j, s, 30)", (0.8, 1.7, 8, 1e-3)
     )
-    shares = [cavity(Lomax(1.7), choices, 0.8, 8).tail[8] for choices in range(1, d + 1)]
+    shares = [
+        cavity(Supermarket(math.inf, choices, 0.8, service=Lomax(1.7)), 8).tail[8]
+        for choices in range(1, d + 1)
+    ]
     assert [share <= 1e-3 for share in shares] == [False] * (d - 1) + [True]
     (d,) = ask(page, f"(l, b, m) => {theory}.choicesForMean(l, b, m, 30)", (0.8, 1.7, 1.5))
-    means = [mean_sojourn_fifo(Lomax(1.7), choices, 0.8) for choices in range(1, d + 1)]
+    means = [
+        mean_sojourn_fifo(Supermarket(math.inf, choices, 0.8, service=Lomax(1.7)))
+        for choices in range(1, d + 1)
+    ]
     assert [mean <= 1.5 for mean in means] == [False] * (d - 1) + [True]
 
 
@@ -227,26 +243,30 @@ def type_in(page, name, text):
 def test_what_is_shown_is_what_python_says(fresh):
     for n, d, lam in [(10**6, 2, 0.9), (1000, 1, 0.5), (10**12, 10, 0.999999)]:
         page = fresh(f"n={n}&d={d}&lam={lam}")
-        profile = fixed_point(lam, d, 3)
+        profile = fixed_point(Supermarket(math.inf, d, lam), 3)
         found = shares_shown(shown(page, "profile"))
         assert found == pytest.approx(profile[1:].tolist(), rel=6e-4)
         assert [1 - x for x in found] == pytest.approx((1 - profile[1:]).tolist(), rel=6e-4)
-        assert int(shown(page, "longest").split(":")[0]) == max_queue_hypothesis(n, lam, d)
+        assert int(shown(page, "longest").split(":")[0]) == max_queue_hypothesis(
+            Supermarket(n, d, lam)
+        )
         mean = float(shown(page, "mean-result").split()[0])
-        assert mean == pytest.approx(mean_sojourn(lam, d), rel=6e-4)
+        assert mean == pytest.approx(mean_sojourn(Supermarket(math.inf, d, lam)), rel=6e-4)
         if d > 1:
-            assert int(shown(page, "k").split(";")[0]) == k_lambda_d(lam, d)
+            assert int(shown(page, "k").split(";")[0]) == k_lambda_d(Supermarket(math.inf, d, lam))
         page.click("#explorer summary")
         rows = page.locator("#explorer-rows tr").all_inner_texts()
         for row in rows[:4]:
             k, share, count = (shares_shown(cell)[0] for cell in row.split("\t"))
-            assert share == pytest.approx(fixed_point(lam, d, int(k))[int(k)], rel=6e-4)
+            assert share == pytest.approx(
+                fixed_point(Supermarket(math.inf, d, lam), int(k))[int(k)], rel=6e-4
+            )
             assert count == pytest.approx(n * share, rel=2e-3)
 
 
 def test_what_is_shown_for_lomax(fresh):
     page = fresh("service=lomax&beta=2.5&d=3&lam=0.8&n=1e9")
-    equilibrium = cavity(Lomax(2.5), 3, 0.8, 12)
+    equilibrium = cavity(Supermarket(math.inf, 3, 0.8, service=Lomax(2.5)), 12)
     found = shares_shown(shown(page, "profile"))
     assert found == pytest.approx(equilibrium.tail[1:4].tolist(), rel=6e-4)
     longest = max(k for k in range(13) if 1e9 * equilibrium.tail[k] >= 1)
@@ -336,7 +356,7 @@ def test_keyboard_alone(fresh):
     page.wait_for_timeout(150)
     assert page.input_value("#explorer-d") == "3"
     assert float(shown(page, "mean-result").split()[0]) == pytest.approx(
-        mean_sojourn(0.9, 3), rel=6e-4
+        mean_sojourn(Supermarket(math.inf, 3, 0.9)), rel=6e-4
     )
     assert page.get_attribute("#explorer-d-slider", "aria-valuetext") == "3"
     page.focus("#explorer-spare")

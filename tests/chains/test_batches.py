@@ -12,15 +12,17 @@ import numpy as np
 import pytest
 from oracles import JIT, exact_profile
 
+from supermarket import Schedule, Supermarket, policies
 from supermarket.chains import batches, occupancy
 from supermarket.chains.batches import Bands, Kinds, Width
 from supermarket.chains.event_loop import Kept, Tally, rule_of
-from supermarket.chains.measure import measure, plan, with_room
+from supermarket.chains.measure import measure, with_room
 from supermarket.compiled import kernel
+from supermarket.policies.jsq import fixed_point_counts
 from supermarket.sampling import all_among
 
 # By name, so that they are part of what kernels here are kept by.
-open_event, in_room, scan = batches._open_event, batches._advance, occupancy._scan
+open_event, in_room, scan = batches._open_event, batches._advance, policies.find("jsq").loop
 Z = 5.5
 SPAN = 1.0 if JIT else 0.02
 HUGE = 4 * 10**18
@@ -40,7 +42,7 @@ CASES = [
 ]
 
 
-class Narrow(occupancy._Scan):
+class Narrow(occupancy.Scan):
     """The engine with the bands of a test."""
 
     tally = np.float64
@@ -51,27 +53,23 @@ class Narrow(occupancy._Scan):
         self.width = width
 
     def advance(self, events, moved, at_top):
-        rule = rule_of(self.counts, *self.rule)
+        rule = self.rule(self.model.replacement)
         return batches.advance(
             self.rng, self.counts, rule, events, Tally(moved, at_top), self.width
         )
 
 
-def simulate(n, d, lam, replacement, bands, *, seed, **options):
-    options = {"warmup": 0.0, "times": (), "batches": 64} | options
-    todo = plan(
-        n, d, lam, options["horizon"], seed, options["warmup"], options["times"],
-        options["batches"], replacement, "service", 1e12,
-    )  # fmt: skip
-    rng = np.random.default_rng(todo.seed)
-    start = options.get("start", occupancy.fixed_point_counts(n, d, lam, replacement))
-    chain = Narrow(with_room(start), d, lam, replacement, rng, width=Width(*bands))
-    return measure(chain, "batches", "given", todo, rng)
+def simulate(model, schedule, bands, seed):
+    rng = np.random.default_rng(seed)
+    start, named = occupancy.start_counts(model)
+    chain = Narrow(start, model, rng, width=Width(*bands))
+    told = {"start": named, "seed": (seed, ()), "engine": "batches"}
+    return measure(chain, model, schedule, rng, **told)
 
 
 def cut(n, d, lam, replacement, width=batches.USUAL):
     """Return the counts near the fixed point, their bands, and the cut of the unit interval."""
-    s = with_room(occupancy.fixed_point_counts(n, d, lam, replacement))
+    s = with_room(fixed_point_counts(n, d, lam, replacement))
     top, rule = int(np.flatnonzero(s)[-1]), rule_of(s, d, lam, replacement)
     bands, parts, _ = batches.room_for(len(s))
     batches._bands(s, top, rule, bands, width)
@@ -152,9 +150,11 @@ def test_stationary_law_of_small_systems(n, d, replacement, bands):
     """Power: a bias of 1 % in any level's share is some 5 standard errors here."""
     lam, longest = 0.5, {2: 24, 3: 14, 4: 11, 5: 9}[n]
     profile, tops = exact_profile(n, d, lam, replacement, longest)
-    run = simulate(n, d, lam, replacement, bands, seed=n, horizon=3e5 * SPAN, warmup=50)
-    for law, seen in ((profile, run.batch_profiles), (tops, run.batch_max_queue)):
-        common = np.flatnonzero(law * run.horizon > 1000)
+    horizon = 3e5 * SPAN
+    model = Supermarket(n, d, lam, replacement=replacement)
+    run = simulate(model, Schedule(horizon, warmup=50), bands, seed=n)
+    for law, seen in ((profile, run.batches["profile"]), (tops, run.batches["maximum"])):
+        common = np.flatnonzero(law * horizon > 1000)
         mean = seen[:, common].mean(axis=0)
         error = seen[:, common].std(axis=0, ddof=1) / math.sqrt(len(seen))
         assert np.all(np.abs(mean - law[common]) <= Z * error + 1e-12)
@@ -189,7 +189,7 @@ def sample(n, d, lam, replacement, bands=None):
     Started below the fixed point; without bands, one event at a time.
     """
     replicas, times = (3000, [0.2, 0.4, 0.9]) if JIT else (30, [0.05, 0.05, 0.1])
-    start = occupancy.fixed_point_counts(n, d, lam, replacement)
+    start = fixed_point_counts(n, d, lam, replacement)
     start = np.concatenate([start[:1], start[1:] * 9 // 10, np.zeros(20, dtype=np.int64)])
     stretches = np.array([round(n * (1 + lam) * time) for time in times])
     seen = np.zeros((replicas, len(times), 3, len(start)))

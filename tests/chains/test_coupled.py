@@ -12,17 +12,19 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from numba import njit
-from oracles import JIT, Uniforms, counts_of, exact
+from oracles import JIT, Uniforms, asked, counts_of, exact
 from scipy.stats import chi2
 
-from supermarket import ParameterError, simulate_replicas, sweep
-from supermarket.chains import coupled
-from supermarket.chains.coupled import (
-    couple_queues,
-    couple_ranks,
-    couple_replicas,
-    sorted_lengths,
+from supermarket import (
+    Lomax,
+    ParameterError,
+    Schedule,
+    Supermarket,
+    couple,
+    simulate,
 )
+from supermarket.chains import coupled
+from supermarket.chains.coupled import sorted_lengths
 
 by_queue = getattr(coupled._by_queue, "py_func", coupled._by_queue)
 by_rank = getattr(coupled._by_rank, "py_func", coupled._by_rank)
@@ -264,13 +266,14 @@ def test_distances_never_grow_on_long_paths(n, d, lam):
 
 def test_order_is_kept_along_paths():
     lengths = np.array([3, 2, 0, 0, 1] * 20)
-    pair = {"lam": (0.6, 0.9), "horizon": 300 if JIT else 20, "seed": 3}
-    run = couple_queues(3, lengths=(lengths, lengths), times=[10], **pair)
+    pair = {"call": couple, "n": 100, "lam": (0.6, 0.9), "horizon": 300 if JIT else 20, "seed": 3}
+    pair["times"] = [10]
+    run = asked(**pair, d=3, starts=(lengths, lengths), by="queue")
     assert np.all(run.final[0] <= run.final[1])
     assert run.met is None
     assert run.l1[0] > 0
     start = [1.0, 0.6, 0.4, 0.2]
-    run = couple_ranks(100, (4, 2), starts=(start, start), times=[10], **pair)
+    run = asked(**pair, d=(4, 2), starts=(start, start))
     tails = [np.cumsum(counts[:0:-1])[::-1] for counts in run.final]
     assert np.all(tails[0] <= tails[1])
     assert tails[0][0] < tails[1][0]
@@ -328,14 +331,9 @@ def test_meeting_times_are_those_of_the_exact_pair(by):
     n, d, runs = 2, 2, 2000 if JIT else 400
     moves = queue_moves(n, d) if by == "queue" else rank_moves(n)
     start, horizon = ((0, 0), (3, 2)), 30
-    points = [{"d": d, "lam": LAM, "horizon": horizon, "times": [1, 4]}] * runs
-    if by == "queue":
-        points = [point | {"lengths": start} for point in points]
-        found = sweep.run_points(couple_queues, points, seed=5)
-    else:
-        starts = "empty", [1.0, 1.0, 1.0, 0.5]
-        points = [point | {"n": n, "starts": starts} for point in points]
-        found = sweep.run_points(couple_ranks, points, seed=5)
+    starts = start if by == "queue" else ("empty", [1.0, 1.0, 1.0, 0.5])
+    schedule = Schedule(horizon, times=[1, 4])
+    found = couple(Supermarket(n, d, LAM), schedule, starts=starts, by=by, copies=runs, seed=5)
     met = np.array([math.inf if run.met is None else run.met for run in found])
     times = {round(time * n * (1 + LAM)): at for at, time in enumerate((1, 4))}
     law = {start: 1.0}
@@ -362,20 +360,20 @@ def test_meeting_times_are_those_of_the_exact_pair(by):
 
 
 def test_a_run_says_what_made_it_and_repeats_itself():
-    given = {"horizon": 200, "seed": 7, "times": [0, 1, 2, 100]}
-    run = couple_queues(2, 0.7, lengths=([0] * 40, [4] * 40), **given)
-    assert (run.n, run.d, run.lam, run.by) == (40, (2, 2), (0.7, 0.7), "queue")
+    shop, schedule = Supermarket(40, 2, 0.7), Schedule(200, times=[0, 1, 2, 100])
+    given = {"starts": ([0] * 40, [4] * 40), "by": "queue", "seed": 7}
+    run = couple(shop, schedule, **given)
+    assert (run.models, run.schedule, run.by) == ((shop, shop), schedule, "queue")
     assert run.seed == (7, ())
     assert run.time == run.met / (40 * 1.7)
     assert run.l1[0] == 160
     assert run.linf.tolist()[::3] == [4, 0]
     assert run.final[0].tolist() == run.final[1].tolist()
-    again = couple_queues(2, 0.7, lengths=([0] * 40, [4] * 40), **given)
-    assert again.met == run.met
-    never = couple_queues(2, 0.7, lengths=([0] * 40, [4] * 40), horizon=0.1, seed=7)
+    assert couple(shop, schedule, **given).met == run.met
+    never = couple(shop, 0.1, **given)
     assert never.met is None
     assert never.time == math.inf
-    same = couple_ranks(10, 2, 0.5, starts=([1.0], [1.0]), horizon=5, seed=1)
+    same = couple(Supermarket(10, 2, 0.5), 5, starts=([1.0], [1.0]), seed=1)
     assert (same.met, same.time) == (0, 0.0)
 
 
@@ -383,7 +381,7 @@ def test_a_run_says_what_made_it_and_repeats_itself():
 def test_copies_meet_at_the_step_at_which_they_are_the_same(seed):
     n, d, lam = 6, 2, 0.7
     x, y = (0,) * n, (3,) * n
-    met = couple_queues(d, lam, lengths=(x, y), horizon=1000, seed=seed).met
+    met = couple(Supermarket(n, d, lam), 1000, starts=(x, y), by="queue", seed=seed).met
     rng, steps = np.random.default_rng(np.random.SeedSequence(seed)), 0
     while x != y:
         kind, *chosen = rng.random(2)
@@ -393,7 +391,7 @@ def test_copies_meet_at_the_step_at_which_they_are_the_same(seed):
         steps += 1
     assert met == steps
     start = "empty", [1.0, 1.0, 1.0, 1.0]
-    met = couple_ranks(n, d, lam, starts=start, horizon=1000, seed=seed).met
+    met = couple(Supermarket(n, d, lam), 1000, starts=start, seed=seed).met
     x, y, steps = (0,) * n, (3,) * n, 0
     rng = np.random.default_rng(np.random.SeedSequence(seed))
     while x != y:
@@ -404,11 +402,12 @@ def test_copies_meet_at_the_step_at_which_they_are_the_same(seed):
 
 def test_time_in_parts_is_the_same_path(monkeypatch):
     """Calls of a few steps, and rooms that have to grow, do not change a path."""
-    given = {"starts": ([1.0], [1.0] * 15), "horizon": 30, "seed": 2, "times": [3, 20]}
-    whole = couple_ranks(50, (1, 1), (0.9, 0.9), **given)
+    given = Supermarket(50, 1, 0.9), Schedule(30, times=[3, 20])
+    starts = [1.0], [1.0] * 15
+    whole = couple(*given, starts=starts, seed=2)
     assert whole.linf[0] > 0
     monkeypatch.setattr(coupled._Ranks, "steps_per_call", 7)
-    parts = couple_ranks(50, 1, 0.9, **given)
+    parts = couple([given[0]] * 2, given[1], starts=starts, seed=2)
     assert parts.l1.tolist() == whole.l1.tolist()
     assert parts.linf.tolist() == whole.linf.tolist()
     assert sorted_lengths(parts.final[1]).tolist() == sorted_lengths(whole.final[1]).tolist()
@@ -430,7 +429,8 @@ def test_a_room_that_is_used_up_grows():
 def test_the_rate_of_decay_covers_that_of_independent_differences():
     """Each of 200 differences lives for an exponential time: the intervals hold it, 95 in 100."""
     rng, rate, held = np.random.default_rng(3), 0.5, 0
-    template = couple_queues(1, 0.5, lengths=([0], [1]), horizon=3, seed=1, times=[1, 3])
+    schedule = Schedule(3, times=[1, 3])
+    template = couple(Supermarket(1, 1, 0.5), schedule, starts=([0], [1]), by="queue", seed=1)
     for _ in range(400):
         alive = rng.exponential(1 / rate, size=(10, 200, 1)) > template.times
         runs = [replace(template, l1=l1) for l1 in alive.sum(axis=1)]
@@ -460,10 +460,10 @@ def test_replicas_with_one_seed_are_pairs_by_rank():
     are slow, 7: seen in 19 of 20 streams. Only what is compiled goes on to time 40.
     """
     runs, times = (512, [0, 0.5, 2, 10, 40]) if JIT else (64, [0, 0.5, 2, 10])
-    given = {"n": 4, "d": 2, "lam": LAM, "starts": ([1.0, 0.5], [1.0, 1.0, 1.0, 0.5])}
-    given |= {"horizon": times[-1], "times": times}
-    pairs = couple_replicas(**given, replicas=runs, seed=1)
-    one_by_one = sweep.run_points(couple_ranks, [given] * runs, seed=2)
+    shop, schedule = Supermarket(4, 2, LAM), Schedule(times[-1], times=times)
+    starts = [1.0, 0.5], [1.0, 1.0, 1.0, 0.5]
+    pairs = couple(shop, schedule, starts=starts, copies=runs, seed=1, engine="lanes")
+    one_by_one = couple(shop, schedule, starts=starts, copies=runs, seed=2)
 
     def apart(couplings):
         return np.array([(pair.l1, pair.linf) for pair in couplings], dtype=float)
@@ -475,53 +475,79 @@ def test_replicas_with_one_seed_are_pairs_by_rank():
     mine = apart(pairs)
     assert np.all(np.diff(mine, axis=2) <= 0)
     assert not far(mine, apart(one_by_one)).any()
-    ends = [simulate_replicas(4, 2, LAM, runs, horizon=times[-1], warmup=0, start=start, batches=2,
-                              times=times, seed=seed)
-            for seed, start in enumerate(given["starts"])]  # fmt: skip
+    schedule = Schedule(times[-1], warmup=0, batches=2, times=times)
+    ends = [
+        simulate(shop, schedule, copies=runs, start=start, seed=seed)
+        for seed, start in enumerate(starts)
+    ]
     strangers = apart([coupled._seen_pair(*two) for two in zip(*ends, strict=True)])
     assert far(strangers, mine)[0, 3:].all()
     assert np.any(np.diff(strangers, axis=2) > 0)
 
 
-def test_replicas_say_what_made_them():
-    given = {"n": 5, "d": 2, "lam": 0.5, "starts": ("empty", [1.0, 1.0]), "horizon": 2, "seed": 3}
-    pairs = couple_replicas(**given, replicas=3, times=[1])
-    again = couple_replicas(**given, replicas=3, times=[1])
+def test_pairs_in_lanes_say_what_made_them():
+    given = {"call": couple, "n": 5, "d": 2, "lam": 0.5, "starts": ("empty", [1.0, 1.0])}
+    given |= {"horizon": 2, "times": [1], "seed": 3, "engine": "lanes", "copies": 3}
+    pairs, again = asked(**given), asked(**given)
     assert [pair.l1[0] for pair in pairs] == [pair.l1[0] for pair in again]
     assert [pair.seed for pair in pairs] == [(3, (k,)) for k in range(3)]
-    assert pairs[0].by == "rank, replicas"
+    assert pairs[0].by == "rank, lanes"
     assert math.isnan(pairs[0].time)
     with pytest.raises(ParameterError, match="starts must be a pair"):
-        couple_replicas(**given | {"starts": "empty"}, replicas=3, times=[1])
+        asked(**given | {"starts": "empty"})
 
 
-QUEUES = {"d": 2, "lam": 0.5, "lengths": ([0, 0], [1, 1]), "horizon": 1, "seed": 1}
-RANKS = {"n": 5, "d": 2, "lam": 0.5, "starts": ([1.0], [1.0, 0.5]), "horizon": 1, "seed": 1}
+BY_RANK = {"n": 5, "d": 2, "lam": 0.5, "starts": ([1.0], [1.0, 0.5]), "horizon": 1, "seed": 1}
+BY_QUEUE = BY_RANK | {"n": 2, "starts": ([0, 0], [1, 1]), "by": "queue"}
 
 
 @pytest.mark.parametrize(
-    ("function", "given", "change", "sentence"),
+    ("given", "change", "sentence"),
     [
-        (couple_queues, QUEUES, {"lengths": [[0, 0]]}, "lengths must be a pair"),
-        (couple_queues, QUEUES, {"lengths": ([0, 0], [1])}, "lengths must be n = 2 whole numbers"),
-        (couple_queues, QUEUES, {"lengths": "12"}, "lengths must be a pair"),
-        (couple_queues, QUEUES, {"lam": (0.5, 1.5)}, "lam = 1.5 is out of range"),
-        (couple_queues, QUEUES, {"d": 0}, "d = 0 is out of range"),
-        (couple_queues, QUEUES, {"times": [2]}, "times must be numbers between 0 and the horizon"),
-        (couple_queues, QUEUES, {"horizon": 1e13}, "pass max_hours="),
-        (couple_ranks, RANKS, {"n": 10**16}, "n = 10000000000000000 is out of range"),
-        (couple_ranks, RANKS, {"d": (2, 0)}, "d = 0 is out of range"),
-        (couple_ranks, RANKS, {"starts": ("emtpy", [1.0])}, "did you mean empty"),
-        (couple_ranks, RANKS, {"starts": "empty"}, "starts must be a pair"),
-        (couple_ranks, RANKS, {"starts": ([0.5], [1.0])}, "start must be a profile"),
-        (couple_ranks, RANKS, {"horizon": 1e13}, "pass max_hours="),
+        (BY_QUEUE, {"starts": [[0, 0]]}, "starts must be a pair"),
+        (BY_QUEUE, {"starts": ([0, 0], [1])}, "lengths must be n = 2 whole numbers"),
+        (BY_QUEUE, {"starts": "12"}, "starts must be a pair"),
+        (BY_QUEUE, {"starts": ("empty", [0, 0])}, "lengths must be n = 2 whole numbers"),
+        (BY_QUEUE, {"lam": (0.5, 1.5)}, "lam = 1.5 is out of range"),
+        (BY_QUEUE, {"d": 0}, "d = 0 is out of range"),
+        (BY_QUEUE, {"d": (2, 3)}, "look at the same d queues"),
+        (BY_QUEUE, {"n": (2, 3)}, "coupled copies have one n: given 2 and 3"),
+        (BY_QUEUE, {"engine": "scan"}, "engine = 'scan' is not known: use 'auto'"),
+        (BY_QUEUE, {"times": [2]}, "times must be numbers between 0 and the horizon"),
+        (BY_QUEUE, {"horizon": 1e13}, "pass max_hours="),
+        (BY_RANK, {"n": 10**16}, "n = 10000000000000000 is out of range"),
+        (BY_RANK, {"n": math.inf}, "n = inf is not"),
+        (BY_RANK, {"d": (2, 0)}, "d = 0 is out of range"),
+        (BY_RANK, {"starts": ("emtpy", [1.0])}, "did you mean empty"),
+        (BY_RANK, {"starts": "empty"}, "starts must be a pair"),
+        (BY_RANK, {"starts": ([0.5], [1.0])}, "start must be a profile"),
+        (BY_RANK, {"horizon": 1e13}, "pass max_hours="),
+        (BY_RANK, {"by": "ranks"}, "by = 'ranks' is not known.*did you mean rank"),
+        (BY_RANK, {"engine": "lanes"}, "many pairs at a time: say how many copies"),
+        (BY_RANK, {"replacement": False}, "cannot be coupled: only choices with replacement"),
+        (BY_RANK, {"policy": "memory"}, "cannot be coupled"),
+        (BY_RANK, {"service": Lomax(2.5)}, "cannot be coupled"),
+        (BY_RANK, {"unit": "steps", "batches": 2, "horizon": 4}, "has no warm-up, and unit='serv"),
+        (BY_RANK, {"warmup": 1}, "has no warm-up"),
     ],
 )
-def test_bad_input_gets_one_sentence(function, given, change, sentence):
+def test_bad_input_gets_one_sentence(given, change, sentence):
+    with pytest.raises(ParameterError, match=sentence) as caught:
+        asked(couple.check, **given | change)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"n": 2**15}, "n = 32768 is out of range"),
+        ({"d": (2, 3)}, "agree in d and lam"),
+        ({"copies": 0}, "copies = 0 is out of range"),
+        ({"by": "queue"}, "engine = 'lanes' is not known: use 'auto'"),
+        ({"horizon": 1e13}, "pass max_hours="),
+    ],
+)
+def test_pairs_that_lanes_cannot_make_get_one_sentence(change, sentence):
+    given = BY_RANK | {"engine": "lanes", "copies": 2}
     with pytest.raises(ParameterError, match=sentence):
-        function(**given | change, dry_run=True)
-
-
-def test_a_dry_run_runs_nothing():
-    assert couple_queues(**QUEUES, dry_run=True) is None
-    assert couple_ranks(**RANKS, dry_run=True) is None
+        asked(couple, **given | change)

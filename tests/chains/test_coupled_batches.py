@@ -8,17 +8,17 @@ alarm once in 50 000 changes of the stream.
 
 import numpy as np
 import pytest
-from oracles import JIT, counts_of
+from oracles import JIT, asked, counts_of
 from scipy.stats import chi2, ks_2samp
 
-from supermarket import ParameterError
+from supermarket import ParameterError, couple
 from supermarket.chains import batches, coupled, coupled_batches
 from supermarket.chains.batches import USUAL, Width
-from supermarket.chains.coupled import PairRule, couple_ranks
+from supermarket.chains.coupled import PairRule
 from supermarket.chains.coupled_batches import Copy
 from supermarket.chains.event_loop import rule_of
-from supermarket.chains.occupancy import fixed_point_counts
 from supermarket.compiled import kernel
+from supermarket.policies.jsq import fixed_point_counts
 from supermarket.sampling import all_among
 
 # By name, so that they are part of what kernels here are kept by.
@@ -316,14 +316,16 @@ def test_a_room_that_is_used_up_grows():
 def test_bad_input_gets_one_sentence(change, sentence):
     given = {"n": 5, "d": 2, "lam": 0.5, "starts": ("empty", [1.0, 0.5]), "horizon": 1, "seed": 1}
     with pytest.raises(ParameterError, match=sentence):
-        couple_ranks(**given | change, dry_run=True)
+        asked(couple.check, **given | change)
 
 
 def test_the_engine_is_chosen_by_size():
     given = {"d": 2, "lam": 0.5, "starts": ("empty", [1.0, 0.5]), "horizon": 0.2, "times": [0.1]}
     for n, engine in ((20_000, "scan"), (20_001, "batches")):
-        chosen, named = (couple_ranks(n, seed=1, engine=how, **given) for how in ("auto", engine))
+        chosen, named = (
+            asked(couple, n=n, seed=1, engine=how, **given) for how in ("auto", engine)
+        )
         assert chosen.by == f"rank, {engine}"
         assert chosen.l1.tolist() == named.l1.tolist()
-    far = couple_ranks(2**53, seed=1, **given | {"horizon": 1e-8, "times": [1e-8]})
+    far = asked(couple, n=2**53, seed=1, **given | {"horizon": 1e-8, "times": [1e-8]})
     assert far.l1[0] == pytest.approx(2**52, rel=1e-6)

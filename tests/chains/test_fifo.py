@@ -5,15 +5,16 @@ intervals of confidence 1 - 1e-6 for all levels together, unless they say otherw
 """
 
 import math
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from oracles import JIT, counts_of, exact, exact_profile
+from numpy.random import SeedSequence
+from oracles import JIT, asked, counts_of, exact, exact_profile
 
-from supermarket import ParameterError, simulate
+from supermarket import ParameterError, Schedule, Supermarket, simulate
 from supermarket.chains import fifo
-from supermarket.chains.fifo import simulate_fifo
 from supermarket.service import Deterministic, Erlang, Exponential, Hyperexponential, Lomax
 
 SURE = 1 - 1e-6
@@ -165,11 +166,11 @@ def test_the_very_path_of_the_plain_network(n, d, lam, replacement, service, dis
     """The same gaps, services and uniforms give the same lengths after every event."""
     horizon = 150 / n
     plain = Plain(n, d, lam, service, 7, replacement, discipline).run(horizon)
-    todo = fifo._network_plan(n, d, lam, service, horizon, 7, 0.0, (), 8, replacement, 1.0)
-    network = fifo.Network(todo, service, discipline, None)
+    model = Supermarket(n, d, lam, replacement, service=service, discipline=discipline)
+    network = fifo.Network(model, SeedSequence(7), None)
     for (time, lengths), (later, _) in pairwise(plain.path):
         if later > time:
-            network.run((time + later) / 2)
+            network.go(0.0, (time + later) / 2)
             assert network.length.tolist() == lengths
 
 
@@ -185,10 +186,13 @@ def test_everything_measured_is_that_of_the_plain_path(discipline, start):
         n, 2, 0.8, service, 3, False, discipline, None if start == "empty" else start
     ).run(warmup + horizon)
     times = [0.0, 0.1, 17.0, 40.0]
-    run = simulate_fifo(
-        n, 2, 0.8, service, horizon=horizon, warmup=warmup, seed=3, start=start, times=times,
-        batches=batches, discipline=discipline,
-    )  # fmt: skip
+    run = simulate(
+        Supermarket(n, 2, 0.8, replacement=False, service=service, discipline=discipline),
+        Schedule(horizon, warmup=warmup, batches=batches, times=times),
+        engine="jobs",
+        seed=3,
+        start=start,
+    )
     levels = len(run.profile)
     moments = np.array([time for time, _ in plain.path])
     counts = np.array([[sum(x >= i for x in y) for i in range(levels)] for _, y in plain.path])
@@ -196,23 +200,27 @@ def test_everything_measured_is_that_of_the_plain_path(discipline, start):
     for b, (begin, end) in enumerate(pairwise(ends)):
         held = np.diff(np.clip(moments, begin, end), append=end) / (end - begin)
         assert held.sum() == pytest.approx(1)
-        np.testing.assert_allclose(run.batch_profiles[b], held @ counts / n, rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(run.batch_squares[b], held @ counts**2, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            run.batches["profile"][b], held @ counts / n, rtol=1e-9, atol=1e-12
+        )
+        np.testing.assert_allclose(
+            run.batches["squares"][b], held @ counts**2, rtol=1e-9, atol=1e-12
+        )
         tops = [held[(counts > 0).sum(axis=1) - 1 == m].sum() for m in range(levels)]
-        np.testing.assert_allclose(run.batch_max_queue[b], tops, atol=1e-12)
+        np.testing.assert_allclose(run.batches["maximum"][b], tops, atol=1e-12)
         known = np.array([sojourn for time, sojourn in plain.sojourns if begin < time <= end])
-        assert run.batch_sojourn_sums[b] == pytest.approx(known.sum(), rel=1e-9)
-        at_least = (known[:, None] >= run.sojourn_grid).sum(axis=0)
-        np.testing.assert_array_equal(run.batch_sojourns[b], at_least)
-        assert run.batch_ends[b].tolist() == counts[np.flatnonzero(moments <= end)[-1]].tolist()
+        assert run.batches["sojourn sums"][b] == pytest.approx(known.sum(), rel=1e-9)
+        at_least = (known[:, None] >= run.extra["sojourn grid"]).sum(axis=0)
+        np.testing.assert_array_equal(run.batches["sojourns"][b], at_least)
+        assert run.ends[b].tolist() == counts[np.flatnonzero(moments <= end)[-1]].tolist()
     for time, row in zip(times, run.path, strict=True):
         assert row.tolist() == counts[np.flatnonzero(moments <= warmup + time)[-1]].tolist()
     assert run.events == (moments[1:] <= warmup + horizon).sum()
     assert run.final.tolist() == run.path[-1].tolist()
-    np.testing.assert_allclose(run.profile, run.batch_profiles.mean(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(run.profile, run.batches["profile"].mean(axis=0), rtol=1e-12)
     assert sum(run.max_queue.values()) == pytest.approx(1)
     assert run.mean_sojourn == pytest.approx(
-        run.batch_sojourn_sums.sum() / run.batch_sojourns[:, 0].sum()
+        run.batches["sojourn sums"].sum() / run.batches["sojourns"][:, 0].sum()
     )
 
 
@@ -222,19 +230,19 @@ def test_exponential_service_against_the_exact_law(n, d, longest, replacement):
     lam = 0.7
     states, _, law = exact(n, d, lam, replacement, longest)
     profile, tops = exact_profile(n, d, lam, replacement, longest)
-    run = simulate_fifo(
-        n, d, lam, Exponential(), horizon=4e5 if JIT else 5e3, seed=11, replacement=replacement
+    run = simulate(
+        Supermarket(n, d, lam, replacement=replacement), 4e5 if JIT else 5e3, engine="jobs", seed=11
     )
-    found = run.profile_interval(SURE, among=5)
+    found = run.interval("profile", SURE, among=5)
     assert_holds(found, profile, 1, 4)
     jobs = profile[1:].sum()
-    assert_holds_one(run.mean_queue_interval(SURE), jobs)
-    assert_holds_one(run.mean_sojourn_interval(SURE), jobs / lam)  # Little's law
+    assert_holds_one(run.interval("mean queue", SURE), jobs)
+    assert_holds_one(run.interval("sojourn", SURE), jobs / lam)  # Little's law
     expected = tops @ np.arange(longest + 1)
-    assert_holds_one(run.mean_max_queue_interval(SURE), expected)
+    assert_holds_one(run.interval("maximum", SURE), expected)
     counts = np.array([counts_of(state, longest) for state in states])
     pairs = law @ (counts * (counts - 1)) / (n * (n - 1))
-    assert_holds(run.covariance_interval(SURE, among=5), n * (pairs - profile**2), 1, 4)
+    assert_holds(run.interval("covariance", SURE, among=5), n * (pairs - profile**2), 1, 4)
 
 
 def assert_holds(interval, values, low, high):
@@ -271,24 +279,29 @@ def arrivals_in(service, lam, levels):
 )
 def test_one_choice_is_the_mg1_queue(service):
     lam = 0.6
-    run = simulate_fifo(50, 1, lam, service, horizon=3e4 / SLOW, seed=9)
+    run = simulate(
+        Supermarket(50, 1, lam, replacement=False, service=service),
+        3e4 / SLOW,
+        engine="jobs",
+        seed=9,
+    )
     profile = mg1(arrivals_in(service, lam, 6), lam, 6)
     assert profile[1] == pytest.approx(lam)
-    assert_holds(run.profile_interval(SURE, among=4), profile, 1, 5)
+    assert_holds(run.interval("profile", SURE, among=4), profile, 1, 5)
     sojourn = 1 + lam * (1 + service.scv) / (2 * (1 - lam))  # Pollaczek and Khinchine
-    assert_holds_one(run.mean_sojourn_interval(SURE), sojourn)
+    assert_holds_one(run.interval("sojourn", SURE), sojourn)
     # Different queues are independent, and their covariance is 0.
-    assert_holds(run.covariance_interval(SURE, among=3), np.zeros(4), 1, 4)
+    assert_holds(run.interval("covariance", SURE, among=3), np.zeros(4), 1, 4)
 
 
 def test_the_sojourn_time_of_the_mm1_queue_is_exponential():
     lam = 0.3
-    run = simulate_fifo(50, 1, lam, Exponential(), horizon=2e4 / SLOW, seed=6)
-    survival = np.exp(-(1 - lam) * run.sojourn_grid)
+    run = simulate(Supermarket(50, 1, lam, replacement=False), 2e4 / SLOW, engine="jobs", seed=6)
+    survival = np.exp(-(1 - lam) * run.extra["sojourn grid"])
     rare = 0.02 if JIT else 0.2
     common = np.flatnonzero((survival > rare) & (survival < 1 - rare))
     assert len(common) > 20
-    found = run.sojourn_survival_interval(SURE, among=len(common))
+    found = run.interval("sojourn survival", SURE, among=len(common))
     assert_holds(found, survival, common[0], common[-1] + 1)
     np.testing.assert_allclose(found.estimate, run.sojourn_survival)
 
@@ -298,9 +311,14 @@ def test_the_sojourn_time_of_the_mm1_queue_is_exponential():
 def test_sharing_and_lifo_do_not_feel_the_service_law(service, discipline):
     """One choice: the length is geometric and the mean sojourn time 1 / (1 - lam) for any law."""
     lam = 0.6
-    run = simulate_fifo(50, 1, lam, service, horizon=2e4 / SLOW, seed=13, discipline=discipline)
-    assert_holds(run.profile_interval(SURE, among=4), lam ** np.arange(5.0), 1, 5)
-    assert_holds_one(run.mean_sojourn_interval(SURE), 1 / (1 - lam))
+    run = simulate(
+        Supermarket(50, 1, lam, replacement=False, service=service, discipline=discipline),
+        2e4 / SLOW,
+        engine="jobs",
+        seed=13,
+    )
+    assert_holds(run.interval("profile", SURE, among=4), lam ** np.arange(5.0), 1, 5)
+    assert_holds_one(run.interval("sojourn", SURE), 1 / (1 - lam))
 
 
 @pytest.mark.parametrize(
@@ -315,14 +333,11 @@ def test_sharing_and_lifo_do_not_feel_the_service_law(service, discipline):
 )
 def test_exponential_service_is_the_supermarket_chain(d, replacement, discipline):
     """For exponential service all disciplines have the lengths of the occupancy chain."""
-    rule = {"n": 20, "d": d, "lam": 0.7, "replacement": replacement}
+    model = Supermarket(20, d, 0.7, replacement, discipline=discipline)
     horizon, batches = (4e4, 64) if JIT else (300, 16)
-    run = simulate_fifo(
-        **rule, service=Exponential(), horizon=horizon, seed=9, discipline=discipline,
-        batches=batches,
-    )  # fmt: skip
-    chain = simulate(**rule, horizon=5 * horizon, seed=10)
-    ours, theirs = (x.profile_interval(SURE, among=2) for x in (run, chain))
+    run = simulate(model, Schedule(horizon, batches=batches), engine="jobs", seed=9)
+    chain = simulate(replace(model, discipline="fifo"), 5 * horizon, seed=10)
+    ours, theirs = (x.interval("profile", SURE, among=2) for x in (run, chain))
     for i in (1, 2):
         assert ours[i].low <= theirs[i].high
         assert theirs[i].low <= ours[i].high
@@ -331,9 +346,9 @@ def test_exponential_service_is_the_supermarket_chain(d, replacement, discipline
 def test_work_is_conserved_along_the_path():
     """Little's law without an error: the time spent by all jobs, but for those still there."""
     service, end = Lomax(1.5), 2000.0 / SLOW
-    todo = fifo._network_plan(50, 2, 0.8, service, end, 4, 0.0, (), 8, False, 1.0)
-    network = fifo.Network(todo, service, "fifo", None)
-    network.run(end)
+    model = Supermarket(50, 2, 0.8, replacement=False, service=service)
+    network = fifo.Network(model, SeedSequence(4), None)
+    network.go(end, end)
     later = 0.0
     for length, server in zip(network.length, network.servers, strict=True):
         if length > 0:
@@ -343,7 +358,7 @@ def test_work_is_conserved_along_the_path():
                 later += network.jobs[job]["mark"] - end
                 job = network.jobs[job]["behind"]
             assert job == -1
-    levels, sojourns, total = network.settle(end)
+    levels, sojourns, total = network.settle()
     assert levels["area"][1:].sum() == pytest.approx(total - later, rel=1e-9)
     assert network.events == 2 * sojourns.sum() - network.length.sum()
 
@@ -371,8 +386,12 @@ def test_a_start_in_equilibrium_stays_there():
     """Counts of independent queues are binomial: 20 of them within 6 deviations, 4e-8 in all."""
     n, lam, service = 20_000 if JIT else 2000, 0.6, Hyperexponential.from_scv(5.0)
     start = mg1_equilibrium(np.random.default_rng(1), n, lam, service)
-    run = simulate_fifo(
-        n, 1, lam, service, horizon=4, warmup=0, seed=2, start=start, times=[0, 0.5, 1, 2, 4]
+    run = simulate(
+        Supermarket(n, 1, lam, replacement=False, service=service),
+        Schedule(4, warmup=0, times=[0, 0.5, 1, 2, 4]),
+        engine="jobs",
+        seed=2,
+        start=start,
     )
     share = mg1(arrivals_in(service, lam, 5), lam, 5)[1:5]
     deviation = np.sqrt(n * share * (1 - share))
@@ -384,59 +403,62 @@ def test_many_servers_that_finish_at_the_same_time_and_one_that_never_does():
     n = 1000
     residuals = np.ones(n)
     residuals[0] = 1e300
-    run = simulate_fifo(
-        n, 1, 1e-9, Deterministic(), horizon=3, warmup=0, seed=1, times=[0.99, 1.01, 1.99, 2.01],
-        start=(np.full(n, 2), residuals), batches=8,
-    )  # fmt: skip
+    run = simulate(
+        Supermarket(n, 1, 1e-9, replacement=False, service=Deterministic()),
+        Schedule(3, warmup=0, batches=8, times=[0.99, 1.01, 1.99, 2.01]),
+        engine="jobs",
+        seed=1,
+        start=(np.full(n, 2), residuals),
+    )
     assert run.path[:, 1:3].tolist() == [[n, n], [n, 1], [n, 1], [1, 1]]
 
 
 def test_the_unit_of_time_does_not_matter():
-    one = simulate_fifo(30, 2, 0.8, Lomax(2.5), horizon=40, seed=3)
-    other = simulate_fifo(30, 2, 8.0, Lomax(2.5).scaled(0.1), horizon=4, seed=3)
-    np.testing.assert_array_equal(one.batch_ends, other.batch_ends)
-    np.testing.assert_allclose(one.batch_profiles, other.batch_profiles, rtol=1e-9)
-    np.testing.assert_allclose(0.1 * one.sojourn_grid, other.sojourn_grid)
+    one = simulate(
+        Supermarket(30, 2, 0.8, replacement=False, service=Lomax(2.5)), 40, engine="jobs", seed=3
+    )
+    other = simulate(
+        Supermarket(30, 2, 8.0, replacement=False, service=Lomax(2.5).scaled(0.1)),
+        4,
+        engine="jobs",
+        seed=3,
+    )
+    np.testing.assert_array_equal(one.ends, other.ends)
+    np.testing.assert_allclose(one.batches["profile"], other.batches["profile"], rtol=1e-9)
+    np.testing.assert_allclose(0.1 * one.extra["sojourn grid"], other.extra["sojourn grid"])
     assert one.mean_sojourn == pytest.approx(10 * other.mean_sojourn)
 
 
 def test_the_same_seed_gives_the_same_run_however_it_is_watched():
-    rule = {"n": 10, "d": 2, "lam": 0.9, "service": Exponential(), "horizon": 50}
-    one = simulate_fifo(**rule, seed=4)
-    seed = np.random.SeedSequence(4)
-    other = simulate_fifo(**rule, seed=seed, batches=10, times=[1, 2, 30])
-    again = simulate_fifo(**rule, seed=seed, batches=10, times=[1, 2, 30])
+    model, schedule = Supermarket(10, 2, 0.9, False), Schedule(50, batches=10, times=[1, 2, 30])
+    one = simulate(model, 50, engine="jobs", seed=4)
+    seed = SeedSequence(4)
+    other, again = (simulate(model, schedule, engine="jobs", seed=seed) for _ in range(2))
     assert one.final.tolist() == other.final.tolist() == again.final.tolist()
     np.testing.assert_allclose(one.profile, other.profile, rtol=1e-12)
-    np.testing.assert_array_equal(other.batch_profiles, again.batch_profiles)
+    np.testing.assert_array_equal(other.batches["profile"], again.batches["profile"])
     assert one.seed == (4, ())
-    assert (one.chain, one.service) == ("network, fifo", "Exponential()")
+    assert one.engine == "jobs"
 
 
 def test_a_run_of_nothing():
-    run = simulate_fifo(3, 2, 1e-12, Exponential(), horizon=1, seed=1)
+    run = simulate(Supermarket(3, 2, 1e-12, replacement=False), 1, engine="jobs", seed=1)
     assert run.profile[:2].tolist() == [1, 0]
     assert run.max_queue == {0: 1.0}
     assert math.isnan(run.mean_sojourn)
-    assert math.isnan(run.mean_sojourn_interval().low)
+    assert math.isnan(run.interval("sojourn").low)
     assert np.isnan(run.sojourn_survival).all()
 
 
-GOOD = {"n": 5, "d": 2, "lam": 0.5, "service": Exponential(), "horizon": 1, "seed": 1}
+GOOD = {"n": 5, "d": 2, "lam": 0.5, "replacement": False, "horizon": 1, "seed": 1, "engine": "jobs"}
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"lam": 1.0}, "brings 1 of work a unit of time, .*: choose lam below 1"),
+        ({"lam": 1.0}, "brings 1 of work per unit of time, .*: choose lam below 1"),
         ({"lam": 0.6, "service": Exponential().scaled(2)}, "choose lam below 0.5"),
-        ({"lam": -0.1}, "lam = -0.1 is out of range"),
-        ({"d": 6}, "d = 6 distinct queues cannot be chosen among n = 5"),
         ({"n": 10**9, "horizon": 1e-9}, "would take some 40 GB of memory: choose n <= 100000000"),
-        ({"service": "exponential"}, "service = 'exponential' is not a law"),
-        ({"service": Exponential}, "is not a law of the service time"),
-        ({"discipline": "sharing"}, "discipline = 'sharing' is not known: use 'fifo', 'ps', 'lif"),
-        ({"start": "emtpy"}, "start = 'emtpy' is not known.*did you mean empty"),
         ({"start": [1, 2, 3]}, "start must be a pair of lists"),
         ({"start": ([1] * 4, [1.0] * 5)}, "lengths of start must be n = 5 whole numbers"),
         ({"start": ([-1] * 5, [1.0] * 5)}, "lengths of start must be n = 5 whole numbers"),
@@ -447,36 +469,35 @@ GOOD = {"n": 5, "d": 2, "lam": 0.5, "service": Exponential(), "horizon": 1, "see
         ({"start": ([1] * 5, [1.0] * 4 + [np.inf])}, "residuals of start must be n = 5 finite"),
         ({"start": ([10**6] * 5, [1.0] * 5)}, "lengths of start must not exceed 50000"),
         ({"start": ([0] * 5, [1.0] * 5), "discipline": "ps"}, "every job at a server has a resid"),
-        ({"horizon": 1e12}, "pass max_hours="),
-        ({"times": [2]}, "times must be numbers between 0 and the horizon 1"),
+        ({"start": "equilibrium", "discipline": "ps"}, "is known for discipline = 'fifo'"),
     ],
 )
 def test_bad_input_gets_one_sentence(change, sentence):
-    for dry_run in (True, False):
+    for call in (simulate.check, simulate):
         with pytest.raises(ParameterError, match=sentence):
-            simulate_fifo(**GOOD | change, dry_run=dry_run)
-
-
-def test_a_dry_run_returns_nothing():
-    assert simulate_fifo(**GOOD, dry_run=True) is None
+            asked(call, **GOOD | change)
 
 
 def test_a_queue_too_long_to_count(monkeypatch):
     monkeypatch.setattr(fifo, "MOST_LEVELS", 20)
     with pytest.raises(ParameterError, match="a queue has grown to more than 20 jobs"):
-        simulate_fifo(
-            1, 1, 0.5, Exponential(), horizon=500, warmup=0, seed=1, start=([1], [1000.0])
+        simulate(
+            Supermarket(1, 1, 0.5, replacement=False),
+            Schedule(500, warmup=0),
+            engine="jobs",
+            seed=1,
+            start=([1], [1000.0]),
         )
 
 
 def test_the_batches_of_the_covariance_have_the_estimate_for_their_mean():
-    run = simulate_fifo(6, 2, 0.8, Exponential(), horizon=50, seed=1)
-    pairs = (run.batch_squares.mean(axis=0) - 6 * run.profile) / 30
+    run = simulate(Supermarket(6, 2, 0.8, replacement=False), 50, engine="jobs", seed=1)
+    pairs = (run.batches["squares"].mean(axis=0) - 6 * run.profile) / 30
     estimate = 6 * (pairs - run.profile**2)
     np.testing.assert_allclose(run.covariance_batches().mean(axis=0), estimate, atol=1e-12)
 
 
 def test_one_queue_has_no_other():
-    run = simulate_fifo(1, 1, 0.5, Exponential(), horizon=10, seed=1)
+    run = simulate(Supermarket(1, 1, 0.5, replacement=False), 10, engine="jobs", seed=1)
     with pytest.raises(ParameterError, match="no two queues to compare"):
-        run.covariance_interval()
+        run.interval("covariance")

@@ -7,9 +7,17 @@ import math
 
 import numpy as np
 import pytest
-from oracles import JIT
+from oracles import JIT, asked
 
-from supermarket import ParameterError, k_lambda_d, relaxation_time, simulate, trajectory
+from supermarket import (
+    ParameterError,
+    Schedule,
+    Supermarket,
+    k_lambda_d,
+    relaxation_time,
+    simulate,
+    trajectory,
+)
 from supermarket.chains import leaping
 from supermarket.chains.leaping import leap
 from supermarket.theory.drifts import drift, modes, stationary_covariance
@@ -56,7 +64,7 @@ def test_rates_are_the_exact_drift(n, d, lam):
         for i in range(1, top + 1):
             given.logs[i] = d * leaping._log_share(s[i], n)
         leaping._rates(s, top, leaping.Model(n, d, lam), given)
-        expected = -drift(s, d, lam)[1 : top + 1]
+        expected = -drift(Supermarket(math.inf, d, lam), s)[1 : top + 1]
         size = (rise + fall)[1 : top + 1]
         assert np.all(np.abs(free[1 : top + 1] - expected) < 1e-13 * size)
         assert np.all(np.abs((fall - rise)[1 : top + 1] - expected) < 1e-13 * size)
@@ -82,7 +90,7 @@ def test_default_step_comes_from_the_relaxation_time():
     for n, d, lam in CASES:
         s = fixed_point_counts(n, d, lam)
         found = leaping._relaxation_time(leaping._steepness(s, d, lam))
-        assert found == pytest.approx(relaxation_time(lam, d), rel=1e-3)
+        assert found == pytest.approx(relaxation_time(Supermarket(math.inf, d, lam)), rel=1e-3)
 
 
 @pytest.mark.parametrize("h", [0.3, 3.0])
@@ -122,13 +130,18 @@ def test_stationary_law_of_the_linear_noise(n, d, lam):
 
     3000 relaxation times give the variances to 2.6 %, the relaxation time to 3.7 %.
     """
-    k, tau = k_lambda_d(lam, d), relaxation_time(lam, d)
+    k, tau = (
+        k_lambda_d(Supermarket(math.inf, d, lam)),
+        relaxation_time(Supermarket(math.inf, d, lam)),
+    )
     relaxations = 3000 if JIT else 60
     times = np.arange(0, relaxations, 0.2) * tau
-    run = leap(n, d, lam, horizon=relaxations * tau, seed=1, times=times, warmup=10 * tau)
+    run = leap(
+        Supermarket(n, d, lam), Schedule(relaxations * tau, warmup=10 * tau, times=times), seed=1
+    )
     w = (n - run.path[:, 1 : k + 1]) / n
-    predicted = stationary_covariance(lam, d)[1 : k + 1, 1 : k + 1] / n
-    center = fixed_point_shorter(lam, d, k)[1:]
+    predicted = stationary_covariance(Supermarket(math.inf, d, lam))[1 : k + 1, 1 : k + 1] / n
+    center = fixed_point_shorter(Supermarket(math.inf, d, lam), k)[1:]
     error = np.sqrt(np.diag(predicted) * 2 / relaxations)
     assert np.all(np.abs((1 - run.profile[1 : k + 1]) - center) < Z * error + 1e-9 * center)
     spread = np.cov(w.T)
@@ -137,21 +150,21 @@ def test_stationary_law_of_the_linear_noise(n, d, lam):
     assert spread / np.outer(scale, scale) == pytest.approx(
         predicted / np.outer(scale, scale), abs=allowed
     )
-    assert np.all(np.abs(run.bias[1 : k + 1]) < 0.1 * error)
+    assert np.all(np.abs(run.extra["bias"][1 : k + 1]) < 0.1 * error)
     if JIT:
-        slow = modes(lam, d, k).values(run.path)[:, -1]
+        slow = modes(Supermarket(math.inf, d, lam), k).values(run.path)[:, -1]
         found = relaxation(slow, 5) * 0.2
         assert found == pytest.approx(1, rel=Z * math.sqrt(4 / relaxations))
 
 
 def test_the_theorem_in_its_own_regime():
     n, d, lam = LITERAL
-    tau = relaxation_time(lam, d)
+    tau = relaxation_time(Supermarket(math.inf, d, lam))
     relaxations = 1000 if JIT else 30
     times = np.arange(0, relaxations) * tau
-    run = leap(n, d, lam, horizon=relaxations * tau, seed=2, times=times, warmup=tau)
+    run = leap(Supermarket(n, d, lam), Schedule(relaxations * tau, warmup=tau, times=times), seed=2)
     assert run.max_queue == {2: 1.0}
-    assert smallest_eps(run.path, d, lam).max() < 0.1 / 3
+    assert smallest_eps(Supermarket(math.inf, d, lam), run.path).max() < 0.1 / 3
     assert np.all(run.path[:, 0] == n)
 
 
@@ -161,14 +174,15 @@ def test_against_the_exact_chain(n, d, lam):
 
     k = 2 and 3. An error of a few hundredths in a mean, of a factor of 2 in a variance, is seen.
     """
-    tau = relaxation_time(lam, d)
+    tau = relaxation_time(Supermarket(math.inf, d, lam))
     relaxations = (200 if d == 20 else 80) if JIT else 2 / tau
     times = np.arange(0, relaxations, 0.1) * tau
-    options = {"horizon": relaxations * tau, "times": times, "warmup": 5 * tau if JIT else 0.0}
-    runs = [simulate(n, d, lam, seed=3, **options), leap(n, d, lam, seed=4, **options)]
+    schedule = Schedule(relaxations * tau, warmup=5 * tau if JIT else 0.0, times=times)
+    shop = Supermarket(n, d, lam)
+    runs = [simulate(shop, schedule, seed=3), leap(shop, schedule, seed=4)]
     # The profile, the mean maximum; batches of 3 relaxation times are nearly independent.
     batches = [
-        np.column_stack([run.batch_profiles[:, 1:5], np.argmax(run.batch_ends == 0, axis=1)])
+        np.column_stack([run.batches["profile"][:, 1:5], np.argmax(run.ends == 0, axis=1)])
         for run in runs
     ]
     error = 1.3 * np.hypot(*(x.std(axis=0, ddof=1) / 8 for x in batches))
@@ -184,8 +198,10 @@ def test_against_the_exact_chain(n, d, lam):
 )
 def test_from_an_empty_start_along_the_ode(n, d, lam, end):
     times = np.concatenate([[0.0], np.geomspace(1e-3, end, 30)])
-    run = leap(n, d, lam, horizon=end, seed=5, warmup=0.0, start="empty", times=times)
-    v = trajectory(lam, d, times)
+    run = leap(
+        Supermarket(n, d, lam), Schedule(end, warmup=0.0, times=times), seed=5, start="empty"
+    )
+    v = trajectory(Supermarket(math.inf, d, lam), times)
     levels = min(v.shape[1], run.path.shape[1])
     assert np.all(run.path[0, 1:] == 0)
     assert np.abs(run.path[:, :levels] / n - v[:, :levels]).max() < 3e-3
@@ -199,7 +215,9 @@ def test_one_long_queue_empties_at_rate_one():
     repeats = 40
     left = np.zeros(3)
     for seed in range(repeats):
-        run = leap(n, d, lam, horizon=20.0, seed=seed, warmup=0.0, start=shares, times=times)
+        run = leap(
+            Supermarket(n, d, lam), Schedule(20.0, warmup=0.0, times=times), seed=seed, start=shares
+        )
         left += (run.path > 0).sum(axis=1) - 1
     error = np.sqrt(np.array([1e-9, 10, 20]) / repeats)
     assert np.all(np.abs(left / repeats - [40, 30, 20]) < Z * error)
@@ -210,16 +228,21 @@ def test_one_long_queue_empties_at_rate_one():
 
 def test_half_the_step_changes_nothing():
     n, d, lam = 10**8, 300, 1 - 1 / 3000
-    tau = relaxation_time(lam, d)
+    tau = relaxation_time(Supermarket(math.inf, d, lam))
     relaxations = 2000 if JIT else 40
     times = np.arange(0, relaxations, 0.5) * tau
     runs = [
-        leap(n, d, lam, horizon=relaxations * tau, seed=6, step=step, times=times, warmup=10 * tau)
+        leap(
+            Supermarket(n, d, lam),
+            Schedule(relaxations * tau, warmup=10 * tau, times=times),
+            seed=6,
+            step=step,
+        )
         for step in (tau / 25, tau / 50)
     ]
     assert runs[1].events > 1.8 * runs[0].events
-    center = fixed_point_shorter(lam, d, 2)[1:]
-    spread = np.diag(stationary_covariance(lam, d))[1:3] / n
+    center = fixed_point_shorter(Supermarket(math.inf, d, lam), 2)[1:]
+    spread = np.diag(stationary_covariance(Supermarket(math.inf, d, lam)))[1:3] / n
     for run in runs:
         off = (1 - run.profile[1:3]) - center
         assert np.all(np.abs(off) < Z * np.sqrt(2 * spread / relaxations) + 1e-5 * center)
@@ -249,18 +272,23 @@ def test_bias_accounts_for_a_long_step():
     leaves an error of 4e-5; the biases are -0.00096 and -0.00046.
     """
     n, d, lam = 10**4, 20, 0.97
-    tau = relaxation_time(lam, d)
+    tau = relaxation_time(Supermarket(math.inf, d, lam))
     relaxations = 4000 if JIT else 30
     means, errors, biases = [], [], []
     for step in (0.5, 0.02 if JIT else 0.1):
-        run = leap(n, d, lam, horizon=relaxations * tau, seed=7, step=step * tau, warmup=10 * tau)
-        off, u = run.batch_profiles[:, 1] - lam, run.batch_profiles[:, 2]
+        run = leap(
+            Supermarket(n, d, lam),
+            Schedule(relaxations * tau, warmup=10 * tau),
+            seed=7,
+            step=step * tau,
+        )
+        off, u = run.batches["profile"][:, 1] - lam, run.batches["profile"][:, 2]
         left = u - np.cov(off, u)[0, 1] / np.var(off, ddof=1) * off
         means.append(left.mean())
         errors.append(left.std(ddof=2) / 8)
-        biases.append(run.bias[2])
-        assert run.bias[1] == 0
-        assert run.bias[2] < 0
+        biases.append(run.extra["bias"][2])
+        assert run.extra["bias"][1] == 0
+        assert run.extra["bias"][2] < 0
     if JIT:
         allowed = Z * math.hypot(*errors)
         assert abs(means[0] - means[1] - (biases[0] - biases[1])) < allowed
@@ -273,12 +301,19 @@ def test_short_steps_follow_the_fast_level():
     The mean of w_1 is 1 - lam exactly; 5 % would be seen, and 10 % in its relaxation time.
     """
     n, d, lam = 10**4, 20, 0.97
-    fast = 1 / modes(lam * lam ** (d - 1), d, 2).rates[0]  # d pi(1)**(d-1) at the fixed point
+    fast = (
+        1 / modes(Supermarket(math.inf, d, lam * lam ** (d - 1)), 2).rates[0]
+    )  # d pi(1)**(d-1) at the fixed point
     step = fast / 20
     steps = 200_000 if JIT else 4000
     times = step * np.arange(steps)
-    run = leap(n, d, lam, horizon=float(times[-1]), seed=10, step=step, times=times, warmup=fast)
-    idle = 1 - run.batch_profiles[:, 1]
+    run = leap(
+        Supermarket(n, d, lam),
+        Schedule(float(times[-1]), warmup=fast, times=times),
+        seed=10,
+        step=step,
+    )
+    idle = 1 - run.batches["profile"][:, 1]
     error = idle.std(ddof=1) / 8
     assert run.events >= steps - 1
     if JIT:
@@ -294,34 +329,28 @@ def test_short_steps_follow_the_fast_level():
 
 @pytest.mark.parametrize(("n", "d", "lam"), CASES)
 def test_counts_stay_in_order_and_whole(n, d, lam):
-    tau = relaxation_time(lam, d)
+    tau = relaxation_time(Supermarket(math.inf, d, lam))
     relaxations = 200 if JIT else 4
     times = np.linspace(0, relaxations * tau, 100)
-    run = leap(n, d, lam, horizon=relaxations * tau, seed=8, times=times)
+    run = leap(Supermarket(n, d, lam), Schedule(relaxations * tau, times=times), seed=8)
     assert run.path.dtype == np.int64
     assert np.all(run.path[:, 0] == n)
     assert np.all(np.diff(run.path) <= 0)
     assert run.path.min() == 0
-    assert run.profile[0] == 1
+    assert run.profile[0] == pytest.approx(1, abs=1e-15)
     assert np.all(np.diff(run.profile) <= 0)
     assert sum(run.max_queue.values()) == pytest.approx(1, abs=1e-12)
-    assert np.all(run.batch_ends[-1] == run.final)
-    assert (run.n, run.d, run.lam, run.chain, run.seed) == (n, d, lam, "leaps", (8, ()))
-    assert run.step == pytest.approx(tau / 50, rel=1e-3)
-
-
-def test_seed_and_step_fix_the_result():
-    options = {"horizon": 100.0, "times": [50.0]}
-    one, two = (leap(10**8, 300, 0.999, seed=1, **options) for _ in range(2))
-    assert np.all(one.path == two.path)
-    assert np.all(one.profile == two.profile)
-    assert np.any(one.path != leap(10**8, 300, 0.999, seed=2, **options).path)
+    assert np.all(run.ends[-1] == run.final)
+    assert (run.model, run.engine, run.seed) == (Supermarket(n, d, lam), "leaps", (8, ()))
+    assert run.extra["step"] == pytest.approx(tau / 50, rel=1e-3)
 
 
 def test_intervals_like_those_of_the_chain():
-    run = leap(10**6, 10, 0.9, horizon=600.0, seed=3, batches=32)
-    interval = run.profile_interval(1 - 1e-7, relaxation_time=relaxation_time(0.9, 10))
-    assert run.batch_profiles.shape[0] == 32
+    run = leap(Supermarket(10**6, 10, 0.9), Schedule(600.0, batches=32), seed=3)
+    interval = run.interval(
+        "profile", 1 - 1e-7, relaxation_time=relaxation_time(Supermarket(math.inf, 10, 0.9))
+    )
+    assert run.batches["profile"].shape[0] == 32
     assert interval.low[1] < 0.9 < interval.high[1]
 
 
@@ -333,19 +362,21 @@ def test_intervals_like_those_of_the_chain():
         ({"horizon": 1e15}, "shorten the horizon"),
         ({"step": 0.0}, "step"),
         ({"start": "emtpy"}, "did you mean empty"),
+        ({"replacement": False}, "cannot be simulated in leaps"),
+        ({"policy": "memory"}, "cannot be simulated in leaps"),
         ({"n": 5 * 10**18}, "out of range"),
     ],
 )
 def test_refuses(wrong, sentence):
     given = {"n": 10**8, "d": 300, "lam": 0.999, "horizon": 10.0, "seed": 1} | wrong
     with pytest.raises(ParameterError, match=sentence):
-        leap(**given)
+        asked(leap, **given)
 
 
 def test_stops_where_the_counts_would_get_out_of_order():
     """The number of jobs wanders as far as to leave no server idle."""
     with pytest.raises(ParameterError, match="out of order"):
-        leap(10**10, 10**5, 1 - 7e-8, horizon=1e7, seed=5)
+        leap(Supermarket(10**10, 10**5, 1 - 7e-8), 1e7, seed=5)
 
 
 def test_sums_of_counts_near_n_keep_what_they_lack():
@@ -355,8 +386,10 @@ def test_sums_of_counts_near_n_keep_what_they_lack():
     than 1e-4 in the rounding of numbers near 1e17 times so many leaps.
     """
     n, d, lam = 10**17, 8_000_000, 1 - 6e-11
-    time = relaxation_time(lam, d)
+    time = relaxation_time(Supermarket(math.inf, d, lam))
     times = np.arange(0, 100, 0.1) * time
-    run = leap(n, d, lam, horizon=100 * time, warmup=0.0, batches=2, times=times, seed=3)
+    run = leap(
+        Supermarket(n, d, lam), Schedule(100 * time, warmup=0.0, batches=2, times=times), seed=3
+    )
     idle = n * (1 - run.profile[1])
     assert abs(idle / (n - run.path[:, 1]).mean() - 1) < 1e-4

@@ -5,9 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from supermarket import ParameterError, relaxation_time, simulate
-from supermarket.chains.measure import MaxQueueRange
-from supermarket.chains.memory import simulate_memory
+from supermarket import Supermarket, relaxation_time, simulate
+from supermarket.runs.run import MaxQueueRange
 from supermarket.theory.small_chain import small_chain
 
 pytestmark = pytest.mark.book  # statistics of long runs: once is enough
@@ -17,40 +16,31 @@ pytestmark = pytest.mark.book  # statistics of long runs: once is enough
 def test_a_run_of_a_few_relaxation_times_has_no_interval_though_nobody_asked(d):
     """Batch means alone gave 5 of 60 such runs at d = 1 an interval, and 3 of those were wrong."""
     lam, n = 0.8, 100
-    time = relaxation_time(lam, d)
+    time = relaxation_time(Supermarket(math.inf, d, lam))
     for seed in range(12):
-        run = simulate(n=n, d=d, lam=lam, horizon=1.3 * time, seed=seed)
-        for found in (run.mean_queue_interval(0.99), run.profile_interval(0.99)[1]):
+        run = simulate(Supermarket(n, d, lam), 1.3 * time, seed=seed)
+        for found in (run.interval("mean queue", 0.99), run.interval("profile", 0.99)[1]):
             assert math.isnan(found.low)
             assert found.refused == "the run lasted 1.3 relaxation times and needs 20"
             assert found.longer == pytest.approx(20 / 1.3)
     # One's own relaxation time takes the place of the theory's.
-    run = simulate(n=n, d=d, lam=lam, horizon=60 * time, seed=1)
-    assert math.isfinite(run.mean_queue_interval(0.99).low)
-    assert math.isnan(run.mean_queue_interval(0.99, relaxation_time=10 * time).low)
-
-
-def test_the_relaxation_time_is_in_the_unit_of_the_run():
-    run = simulate(n=10, d=2, lam=0.5, horizon=1000, time_unit="steps", seed=1)
-    assert run.relaxation_time == pytest.approx(10 * 1.5 * relaxation_time(0.5, 2))
-    other = simulate_memory(n=10, d=1, lam=0.5, horizon=10, seed=1)
-    assert other.relaxation_time is None
-    with pytest.raises(ParameterError, match="has no relaxation time that theory knows"):
-        other.time_share_interval([1])
+    run = simulate(Supermarket(n, d, lam), 60 * time, seed=1)
+    assert math.isfinite(run.interval("mean queue", 0.99).low)
+    assert math.isnan(run.interval("mean queue", 0.99, relaxation_time=10 * time).low)
 
 
 def test_the_share_of_time_of_a_maximum_has_an_interval_also_where_nothing_else_was_seen():
-    run = simulate(n=1000, d=2, lam=0.7, horizon=2000, seed=1)
+    run = simulate(Supermarket(1000, 2, 0.7), 2000, seed=1)
     seen = run.max_queue_range()
     assert isinstance(seen, MaxQueueRange)
-    always = run.time_share_interval(range(20), 0.99)
+    always = run.interval("maximum", 0.99, at=range(20))
     assert (always.estimate, always.high) == (1.0, 1.0)
     assert 0.9 < always.low < 1
     share = run.max_queue[int(seen.median)]
-    found = run.time_share_interval([seen.median], 0.99)
+    found = run.interval("maximum", 0.99, at=[seen.median])
     assert found.low < found.estimate == pytest.approx(share)
     assert found.estimate < found.high <= 1
-    never = run.time_share_interval([40], 0.99)
+    never = run.interval("maximum", 0.99, at=[40])
     assert (never.estimate, never.low) == (0.0, 0.0)
     assert never.high == pytest.approx(1 - always.low)
 
@@ -63,13 +53,15 @@ def test_the_share_of_time_of_a_maximum_covers_the_exact_one():
     many looks it covers 0.54 to 0.70 of the time.
     """
     n, d, lam, runs = 4, 2, 0.7, 300
-    chain = small_chain(n, d, lam, longest=14)
+    chain = small_chain(Supermarket(n, d, lam), longest=14)
     exact = np.bincount(chain.states[:, 0], weights=chain.equilibrium)
     results = [
-        simulate(n=n, d=d, lam=lam, horizon=50 * relaxation_time(lam, d), seed=seed)
+        simulate(
+            Supermarket(n, d, lam), 50 * relaxation_time(Supermarket(math.inf, d, lam)), seed=seed
+        )
         for seed in range(runs)
     ]
     for length in (1, 2, 4, 6):
-        found = [run.time_share_interval([length], 0.9) for run in results]
+        found = [run.interval("maximum", 0.9, at=[length]) for run in results]
         held = np.mean([one.low <= exact[length] <= one.high for one in found])
         assert held > 0.9 - 5 * math.sqrt(0.09 / runs), (length, held, exact[length])

@@ -8,25 +8,25 @@ below 1e-6. The seeds are fixed.
 import itertools
 import math
 from collections import Counter
-from functools import cache, partial
+from functools import cache
 
 import numpy as np
 import pytest
 from oracles import JIT, Uniforms, make_steps, plain
 
-from supermarket import ParameterError
+from supermarket import Schedule, Supermarket, policies, simulate
 from supermarket.chains import memory, occupancy
-from supermarket.chains.event_loop import Tally, rule_of
+from supermarket.chains.event_loop import Kept, Tally, rule_of
 from supermarket.chains.measure import with_room
-from supermarket.chains.memory import Memory, simulate_memory
+from supermarket.chains.memory import MemoryTable
 from supermarket.compiled import kernel
+from supermarket.policies import jsq
+from supermarket.policies.memory import fixed_point_counts
 from supermarket.theory.memory import log_memory_fixed_point, memory_trajectory
 
 Z = 5.5
 outcome = memory._outcome  # by name, so that it is part of what kernels here are kept by
 SPAN = 1.0 if JIT else 0.01
-scan = partial(simulate_memory, engine="scan")
-table = partial(simulate_memory, engine="table")
 
 
 def outcomes(lengths, remembered, d, lam, last=False):
@@ -92,22 +92,16 @@ def test_ties_do_not_matter(n, d):
         assert all(first[key] == pytest.approx(last[key], rel=1e-12) for key in first)
 
 
-@pytest.mark.parametrize(("n", "d"), SMALL)
-def test_every_transition_has_its_exact_probability(n, d):
-    """Over a fine grid of uniforms every state's next states come out in the exact shares."""
-    lam, longest, grid = 0.8, 3, 500
-    uniforms, loop = (np.arange(grid) + 0.5) / grid, plain(memory._scan)
-    for state in all_states(n, longest):
-        predicted, seen = Counter(), Counter()
-        for after, chance in next_states(state, d, lam).items():
-            predicted[after[0], tuple(counts_of(after, 7))] += chance
-        for uniform in uniforms:
-            s, m = counts_of(state, 7), np.array([state[0]])
-            make_steps(loop, Uniforms([uniform]), s, d, lam, True, 1, s * 0, s * 0, m)
-            seen[int(m[0]), tuple(s)] += 1 / grid
-        # Boundaries between outcomes: two a level for arrivals, one for departures, one remembered.
-        for key in predicted.keys() | seen.keys():
-            assert abs(predicted[key] - seen[key]) <= (n + 2) / grid
+def chain_of(counts, d, lam, tabled, rng):
+    """Return the engine with or without a table, from these counts."""
+    kind = MemoryTable if tabled else occupancy.Scan
+    return kind(counts, Supermarket(int(counts[0]), d, lam, policy="memory"), rng)
+
+
+def room_of(chain):
+    """Return what `memory._look_up` works with, as the engine makes it."""
+    guide = occupancy.guide_to(len(chain.counts), np.uint64)
+    return guide, Kept(np.empty(memory._MOST_LEVELS + 8), chain.memory), chain.counts.copy()
 
 
 def z_scores(batches, expected):
@@ -117,7 +111,7 @@ def z_scores(batches, expected):
 
 
 @pytest.mark.parametrize(("n", "d"), [(2, 1), (2, 2), (3, 1), (3, 2), (3, 3)])
-@pytest.mark.parametrize("engine", [scan, table])
+@pytest.mark.parametrize("engine", ["scan", "table"])
 def test_stationary_law_of_small_systems(engine, n, d):
     """Power: a bias of 1 % in any level's share is some 8 standard errors of the scan here.
 
@@ -126,16 +120,16 @@ def test_stationary_law_of_small_systems(engine, n, d):
     lam, longest = 0.5, {2: 16, 3: 9}[n]
     states, law = exact(n, d, lam, longest)
     profile = law @ np.array([counts_of(state, longest + 2) for state in states]) / n
-    horizon = 1e6 * SPAN if engine is scan else 5e4 if JIT else 1e3
+    horizon = 1e6 * SPAN if engine == "scan" else 5e4 if JIT else 1e3
     tops = np.bincount([max(state[0], *state[1]) for state in states], law)
-    run = engine(n, d, lam, horizon=horizon, seed=n + 10 * d)
+    run = simulate(Supermarket(n, d, lam, policy="memory"), horizon, seed=n + 10 * d, engine=engine)
     for batches, expected, enough in (
-        (run.batch_profiles, profile, 2000 / n),
-        (run.batch_max_queue, tops, 2000),
+        (run.batches["profile"], profile, 2000 / n),
+        (run.batches["maximum"], tops, 2000),
     ):
-        seen = np.flatnonzero(expected * run.horizon > enough)
+        seen = np.flatnonzero(expected * horizon > enough)
         # Too short a run gives no error to rely on: there its path alone is compared.
-        assert run.horizon <= 1e3 or np.abs(z_scores(batches[:, seen], expected[seen])).max() < Z
+        assert horizon <= 1e3 or np.abs(z_scores(batches[:, seen], expected[seen])).max() < Z
 
 
 @pytest.mark.parametrize("tabled", [False, True])
@@ -145,23 +139,23 @@ def test_stationary_law_of_the_remembered_length(tabled):
     states, law = exact(n, d, lam, 9)
     expected = np.bincount([state[0] for state in states], law)[:4]
     rng = np.random.default_rng(2)
-    chain = Memory(with_room(np.array([n])), d, lam, tabled, rng)
+    chain = chain_of(with_room(np.array([n])), d, lam, tabled, rng)
     seen = np.zeros((stretches, 4))
     each = 800 if JIT else 20
     for stretch in seen:
         for _ in range(each):
             chain.advance(20, chain.counts * 0, chain.counts * 0)
-            stretch[min(chain.remembered[0], 3)] += 1 / each
+            stretch[min(chain.memory[0], 3)] += 1 / each
     expected[3] = 1 - expected[:3].sum()
     assert np.abs(z_scores(seen, expected)).max() < Z
 
 
 def test_without_memory_it_is_the_plain_chain():
     """A remembered queue longer than all is never used: then the same uniforms, the same path."""
-    remembering, forgetting = plain(memory._scan), plain(occupancy._scan)
+    remembering, forgetting = (plain(policies.find(name).loop) for name in ("memory", "jsq"))
     for n, d in ((3, 1), (50, 2), (1000, 3)):
         uniforms = np.random.default_rng(n).random(2000)
-        s = with_room(occupancy.fixed_point_counts(n, d, 0.6, True))
+        s = with_room(jsq.fixed_point_counts(n, d, 0.6, True))
         twin = s.copy()
         for uniform in uniforms:
             forgotten = np.array([len(s) - 2])
@@ -197,12 +191,12 @@ def test_the_labelled_twin_agrees_at_a_thousand_queues(tabled, n, d):
     samples = np.zeros((2, replicas, len(stretches), 7))
     for replica in range(replicas):
         rng = np.random.default_rng(replica)
-        chain = Memory(with_room(np.array([n])), d, lam, tabled, rng)
+        chain = chain_of(with_room(np.array([n])), d, lam, tabled, rng)
         x, kept = np.zeros(n, dtype=np.int64), 0
         for stretch, events in enumerate(stretches):
             assert chain.advance(events, chain.counts * 0, chain.counts * 0) == events
             kept = labelled(rng, x, kept, d, lam, events)
-            samples[0, replica, stretch] = [*chain.counts[1:7], chain.remembered[0]]
+            samples[0, replica, stretch] = [*chain.counts[1:7], chain.memory[0]]
             samples[1, replica, stretch] = [*[(x >= i).sum() for i in range(1, 7)], x[kept]]
     a, b = samples
     error = np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / replicas)
@@ -217,7 +211,7 @@ def test_the_labelled_twin_agrees_at_a_thousand_queues(tabled, n, d):
 def test_a_certain_bin_means_the_same_event_all_over_its_bands(n, d, lam):
     """Wherever the counts stand in their bands, both ends of a certain bin give its entry."""
     rng = np.random.default_rng(1)
-    s = with_room(memory._fixed_point_counts(n, d, lam))
+    s = with_room(fixed_point_counts(n, d, lam, True))
     top, guide = int(np.flatnonzero(s)[-1]), occupancy.guide_to(len(s), np.uint64)
     rule = rule_of(s, d, lam)
     bins = 2 ** occupancy.choose_bands(s, top, rule, guide)
@@ -267,14 +261,16 @@ def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, monkeypatch
         return 14
 
     monkeypatch.setattr(memory, "choose_bands", fine_bands)
-    s = with_room(memory._fixed_point_counts(n, d, lam))
-    chain = Memory(s, d, lam, True, Uniforms([1 / 3] * steps))
-    m = chain.remembered
+    s = with_room(fixed_point_counts(n, d, lam, True))
+    chain = chain_of(s, d, lam, True, Uniforms([1 / 3] * steps))
+    m = chain.memory
     twin, m_twin, sums, sums_twin = s.copy(), m.copy(), [s * 0, s * 0], [s * 0, s * 0]
     given = chain.rng, s, rule_of(s, d, lam), Tally(*sums)
-    done = plain(memory._look_up)(bits, *given, *memory._room(chain))
+    done = plain(memory._look_up)(bits, *given, *room_of(chain))
     uniforms = Uniforms(((bits >> 2) + 1 / 3) / 2**14)
-    make_steps(plain(memory._scan), uniforms, twin, d, lam, True, done, *sums_twin, m_twin)
+    make_steps(
+        plain(policies.find("memory").loop), uniforms, twin, d, lam, True, done, *sums_twin, m_twin
+    )
     np.testing.assert_array_equal(s, twin)
     assert m == m_twin
     np.testing.assert_array_equal(sums, sums_twin)
@@ -288,12 +284,12 @@ def test_time_averages_are_those_of_the_path(tabled):
     for done in range(1, steps + 1):
         total += s
         tops[np.flatnonzero(s)[-1]] += 1
-        chain = Memory(start.copy(), 2, 0.9, tabled, np.random.default_rng(4))
+        chain = chain_of(start.copy(), 2, 0.9, tabled, np.random.default_rng(4))
         moved, at_top = start * 0, start * 0
         if tabled:  # the bits of a longer run are drawn before what the bins leave open
             bits = np.random.default_rng(3).integers(0, 2**16, size=steps, dtype=np.uint16)[:done]
             given = chain.rng, chain.counts, rule_of(start, 2, 0.9), Tally(moved, at_top)
-            assert memory._look_up(bits, *given, *memory._room(chain)) == done
+            assert memory._look_up(bits, *given, *room_of(chain)) == done
         else:
             assert chain.advance(done, moved, at_top) == done
         s = chain.counts
@@ -306,65 +302,48 @@ def test_time_averages_are_those_of_the_path(tabled):
 def test_many_queues_follow_the_averaged_limit(d, lam):
     """Shares in equilibrium, within intervals of confidence 1 - 1e-7; and the way from empty."""
     n = 10**5 if JIT else 10**4
-    run = simulate_memory(n, d, lam, horizon=600.0 if JIT else 0.5, seed=d, engine="table")
-    shares = np.exp(log_memory_fixed_point(lam, d, 6))
+    run = simulate(
+        Supermarket(n, d, lam, policy="memory"), 600.0 if JIT else 0.5, seed=d, engine="table"
+    )
+    shares = np.exp(log_memory_fixed_point(Supermarket(math.inf, d, lam, policy="memory"), 6))
     seen = np.flatnonzero(shares * n > 100)[1:]
-    interval = run.profile_interval(1 - 1e-7)
+    interval = run.interval("profile", 1 - 1e-7)
     if JIT:
         assert np.all(interval.low[seen] <= shares[seen])
         assert np.all(shares[seen] <= interval.high[seen])
     assert np.abs(run.profile[seen] - shares[seen]).max() < (2e-3 if JIT else 0.05)
     n = 10**6 if JIT else 10**4
     times = [0.5, 1.0, 2.0]
-    run = simulate_memory(
-        n, d, lam, horizon=2.0, seed=1, warmup=0, start="empty", times=times, batches=2,
-    )  # fmt: skip
-    path = memory_trajectory(lam, d, times)[:, :5]
+    run = simulate(
+        Supermarket(n, d, lam, policy="memory"),
+        Schedule(2.0, warmup=0, batches=2, times=times),
+        seed=1,
+        start="empty",
+    )
+    path = memory_trajectory(Supermarket(math.inf, d, lam, policy="memory"), times)[:, :5]
     # A share is a mean over n queues: its error is below 1 / sqrt(n), and the bound 6 times that.
     assert np.abs(run.path[:, :5] / n - path).max() < 6 / math.sqrt(n)
 
 
 def test_a_billion_queues():
-    run = simulate_memory(10**9, 1, 0.8, horizon=1e-4, seed=1)
-    assert run.chain == "memory, table"
-    shares = np.exp(log_memory_fixed_point(0.8, 1, 6))
+    run = simulate(Supermarket(10**9, 1, 0.8, policy="memory"), 1e-4, seed=1)
+    assert run.engine == "table"
+    shares = np.exp(log_memory_fixed_point(Supermarket(math.inf, 1, 0.8, policy="memory"), 6))
     np.testing.assert_allclose(run.profile[:7], shares, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("engine", ["scan", "table"])
 def test_many_levels_find_room(engine):
     tall = np.append(np.ones(90), 0)
-    run = simulate_memory(3, 1, 0.9, horizon=2, seed=1, warmup=0, start=tall, engine=engine)
-    assert max(run.max_queue) >= 89
-    one = simulate_memory(1, 1, 0.97, horizon=4000 * SPAN + 50, seed=1, engine=engine)
-    assert one.profile[-1] == 0
-
-
-def test_seed_and_parameters_fix_the_result():
-    first, again, other = (
-        simulate_memory(50, 2, 0.8, horizon=50, seed=seed, times=[1, 3]) for seed in (1, 1, 2)
+    run = simulate(
+        Supermarket(3, 1, 0.9, policy="memory"),
+        Schedule(2, warmup=0),
+        seed=1,
+        start=tall,
+        engine=engine,
     )
-    np.testing.assert_array_equal(first.path, again.path)
-    np.testing.assert_array_equal(first.batch_profiles, again.batch_profiles)
-    assert not np.array_equal(first.batch_profiles, other.batch_profiles)
-    assert simulate_memory(50, 2, 0.8, horizon=50, seed=1, dry_run=True) is None
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"lam": 1.2}, "lam = 1.2 is out of range: choose 0 < lam < 1"),
-        ({"d": 0}, "d = 0 is out of range"),
-        ({"n": "1e6"}, "n = '1e6' is text.*n = 1000000"),
-        ({"n": 2**60}, "n = 1152921504606846976 is out of range"),
-        ({"horizon": 1e12}, "about 1.6e.13 events .* hours.*max_hours="),
-        ({"start": "emtpy"}, "start = 'emtpy' is not known.*did you mean empty"),
-        ({"start": [1, 0.2, 0.3]}, "start must be a profile"),
-        ({"engine": "batches"}, "engine = 'batches' is not known"),
-    ],
-)
-def test_bad_input_gets_one_sentence(change, words):
-    good = {"n": 10, "d": 2, "lam": 0.5, "horizon": 10, "seed": 1}
-    with pytest.raises(ParameterError, match=words) as caught:
-        simulate_memory(**good | change)
-    assert "\n" not in str(caught.value)
+    assert max(run.max_queue) >= 89
+    one = simulate(
+        Supermarket(1, 1, 0.97, policy="memory"), 4000 * SPAN + 50, seed=1, engine=engine
+    )
+    assert one.profile[-1] == 0

@@ -13,7 +13,7 @@ import pytest
 from oracles import JIT, counts_of, exact
 from scipy.stats import chi2
 
-from supermarket import ParameterError, simulate
+from supermarket import ParameterError, Supermarket, simulate
 from supermarket.chains import perfect
 from supermarket.chains.perfect import equilibrium_draws
 from supermarket.sampling import all_among
@@ -37,7 +37,7 @@ def against_the_exact_law(n, d, lam, replacement, draws):
     """Compare the full law of the sorted states."""
     states, _, law = exact(n, d, lam, replacement, LONGEST[n])
     index = {tuple(counts_of(state, LONGEST[n])): row for row, state in enumerate(states)}
-    counts = equilibrium_draws(n, d, lam, draws=draws, seed=n, replacement=replacement)
+    counts = equilibrium_draws(Supermarket(n, d, lam, replacement), draws=draws, seed=n)
     counts = np.pad(counts, ((0, 0), (0, LONGEST[n])))[:, : LONGEST[n] + 2]
     seen = np.zeros(len(states))
     for row in counts.tolist():
@@ -142,14 +142,14 @@ def test_one_choice_gives_the_dominating_state_back(n):
     """With d = 1 the upper copy is the dominating process: forwards it undoes every step."""
     for seed in range(int(100 * SHARE) + 2):
         expected = perfect._dominating(np.random.default_rng(seed), n, 0.6)
-        counts = equilibrium_draws(n, 1, 0.6, draws=1, seed=seed)
+        counts = equilibrium_draws(Supermarket(n, 1, 0.6), draws=1, seed=seed)
         assert counts[0].tolist() == counts_of(expected.tolist(), int(expected[0])).tolist()
 
 
 def test_one_choice_has_the_product_law():
     """Two independent M/M/1 queues: their joint law is lam**(x + y) (1 - lam)**2."""
     lam, draws = 0.6, DRAWS
-    counts = equilibrium_draws(2, 1, lam, draws=draws, seed=4)
+    counts = equilibrium_draws(Supermarket(2, 1, lam), draws=draws, seed=4)
     shorter, longer = (counts[:, 1:] == 2).sum(axis=1), (counts[:, 1:] >= 1).sum(axis=1)
     top = longer.max() + 1
     x, y = np.indices((top, top))
@@ -172,12 +172,13 @@ def test_law_of_the_sorted_states(n, d, replacement):
 def test_mean_profile_of_a_hundred_queues(replacement):
     """Against a long run; a bias of 3 % in u[1] is some ten standard errors."""
     n, d, lam = 100, 2, 0.7
-    counts = equilibrium_draws(n, d, lam, draws=830, seed=3, replacement=replacement)
-    run = simulate(n, d, lam, horizon=1e4, seed=4, replacement=replacement, engine="scan")
+    model = Supermarket(n, d, lam, replacement)
+    counts = equilibrium_draws(model, draws=830, seed=3)
+    run = simulate(model, 1e4, seed=4, engine="scan")
     shares = counts[:, 1:5] / n
-    error = shares.var(axis=0, ddof=1) / len(shares) + run.batch_profiles[:, 1:5].var(
+    error = shares.var(axis=0, ddof=1) / len(shares) + run.batches["profile"][:, 1:5].var(
         axis=0, ddof=1
-    ) / len(run.batch_profiles)
+    ) / len(run.batches["profile"])
     z = (shares.mean(axis=0) - run.profile[1:5]) / np.sqrt(error)
     assert np.all(np.abs(z) < 5.5)
     known = (shares[:, 0].mean() - lam) / math.sqrt(shares[:, 0].var(ddof=1) / len(shares))
@@ -185,16 +186,16 @@ def test_mean_profile_of_a_hundred_queues(replacement):
 
 
 def test_same_seed_same_draws():
-    first, again = (equilibrium_draws(20, 2, 0.8, draws=6, seed=5) for _ in range(2))
-    fewer = equilibrium_draws(20, 2, 0.8, draws=3, seed=np.random.SeedSequence(5))
-    other = equilibrium_draws(20, 2, 0.8, draws=6, seed=6)
+    first, again = (equilibrium_draws(Supermarket(20, 2, 0.8), draws=6, seed=5) for _ in range(2))
+    fewer = equilibrium_draws(Supermarket(20, 2, 0.8), draws=3, seed=np.random.SeedSequence(5))
+    other = equilibrium_draws(Supermarket(20, 2, 0.8), draws=6, seed=6)
     assert np.array_equal(first, again)
     assert np.array_equal(first[:3, :4], fewer[:, :4])
     assert not np.array_equal(first[:, :4], other[:, :4])
 
 
 def test_shape_and_type():
-    counts = equilibrium_draws(30, 3, 0.5, draws=4, seed=1, replacement=np.False_)
+    counts = equilibrium_draws(Supermarket(30, 3, 0.5, replacement=np.False_), draws=4, seed=1)
     assert counts.dtype == np.int64
     assert counts.shape[0] == 4
     assert np.all(counts[:, 0] == 30)
@@ -219,8 +220,10 @@ def test_shape_and_type():
     ],
 )
 def test_bad_input_gets_one_sentence(changed, sentence):
+    given = {"n": 10, "d": 2, "lam": 0.5, "draws": 1, "seed": 1} | changed
+    options = {name: given.pop(name) for name in ("draws", "seed")}
     with pytest.raises(ParameterError, match=sentence):
-        equilibrium_draws(**{"n": 10, "d": 2, "lam": 0.5, "draws": 1, "seed": 1} | changed)
+        equilibrium_draws(Supermarket(**given), **options)
 
 
 def forgetful(rng, n, lam, others, first):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles import Uniforms
 
-from supermarket import ParameterError, simulate_queues
+from supermarket import ParameterError, Supermarket, simulate
 from supermarket.chains import queues
 from supermarket.chains.event_loop import Tally
 
@@ -52,24 +52,24 @@ def test_same_queue_is_joined_as_in_the_definition(d, distinct):
 
 def test_counts_follow_the_lengths():
     for replacement in (True, False):
-        run, lengths = simulate_queues(
-            30, 3, 0.9, horizon=40, seed=2, replacement=replacement, lengths=[7] * 30
+        run = simulate(
+            Supermarket(30, 3, 0.9, replacement=replacement),
+            40,
+            engine="labelled",
+            start=[7] * 30,
+            seed=2,
         )
+        lengths = run.extra["lengths"]
         assert run.final.tolist() == [(lengths >= i).sum() for i in range(len(run.final))]
         assert run.start == "given"
 
 
-@pytest.mark.parametrize("lengths", [[1, 2], [0.5] * 5, [-1] * 5, [[1] * 5]])
+@pytest.mark.parametrize("lengths", [[1, 2], [0.5] * 5, [-1] * 5, [[1] * 5], [[1], [2, 3]]])
 def test_bad_lengths_get_one_sentence(lengths):
     with pytest.raises(ParameterError, match="lengths must be n = 5 whole numbers"):
-        simulate_queues(5, 2, 0.5, horizon=1, seed=1, lengths=lengths)
+        simulate(Supermarket(5, 2, 0.5), 1, engine="labelled", start=lengths, seed=1)
 
 
 def test_a_queue_too_long_to_count():
     with pytest.raises(ParameterError, match="lengths must not exceed 100000"):
-        simulate_queues(2, 2, 0.5, horizon=1, seed=1, lengths=[10**9, 2])
-
-
-def test_too_many_queues_to_hold():
-    with pytest.raises(ParameterError, match="choose 1 <= n <= 1000000000"):
-        simulate_queues(10**10, 2, 0.5, horizon=1, seed=1)
+        simulate(Supermarket(2, 2, 0.5), 1, engine="labelled", start=[10**9, 2], seed=1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles import counts_of, exact
 
-from supermarket import ParameterError, simulate
+from supermarket import ParameterError, Schedule, Supermarket, simulate
 from supermarket.chains import ranks
 from supermarket.chains.measure import with_room
 
@@ -84,13 +84,13 @@ def test_the_kernel_makes_the_path_of_sorted_queues_and_its_sums(start, d, repla
 
 def test_the_queues_of_any_start_are_taken_over():
     counts = with_room(np.array([5, 4, 2, 2, 1, 0]))
-    chain = ranks.Ranks(counts, 2, 0.9, True, np.random.default_rng(1))
+    chain = ranks.Ranks(counts, Supermarket(5, 2, 0.9), np.random.default_rng(1))
     assert chain._lengths.tolist() == [4, 3, 1, 1, 0, 0]
 
 
 def test_a_full_room_stops_the_kernel_and_grows():
     counts = np.array([3, 3, 3, 2, 0, 0])
-    chain = ranks.Ranks(counts, 3, 0.999, True, np.random.default_rng(1))
+    chain = ranks.Ranks(counts, Supermarket(3, 3, 0.999), np.random.default_rng(1))
     done = chain.advance(10**4, counts * 0, counts * 0)
     assert done < 10**4
     assert chain.counts[4] == 1
@@ -100,13 +100,12 @@ def test_a_full_room_stops_the_kernel_and_grows():
 
 
 def test_too_many_queues_get_one_sentence():
-    rule = {"d": 2, "lam": 0.9, "horizon": 1, "seed": 1}
     with pytest.raises(ParameterError, match="n = 1000001 is too many: choose n <= 1000000"):
-        simulate(10**6 + 1, engine="ranks", **rule)
+        simulate(Supermarket(10**6 + 1, 2, 0.9), 1, seed=1, engine="ranks")
 
 
 @pytest.mark.parametrize(("n", "engine"), [(1, "ranks"), (ranks.FAST, "ranks"),
                                            (ranks.FAST + 1, "table")])  # fmt: skip
 def test_auto_takes_ranks_while_they_fit_into_the_cache(n, engine):
-    run = simulate(n, 2, 0.9, horizon=2, time_unit="steps", batches=2, seed=1)
-    assert run.chain == f"occupancy, {engine}"
+    run = simulate(Supermarket(n, 2, 0.9), Schedule(2, batches=2, unit="steps"), seed=1)
+    assert run.engine == engine

@@ -13,10 +13,9 @@ import pytest
 from numpy.random import SeedSequence
 from oracles import JIT, counts_of, exact_profile
 
-from supermarket import ParameterError, simulate
+from supermarket import ParameterError, Schedule, Supermarket, simulate
 from supermarket.chains import ranks, replicas
-from supermarket.chains.measure import measure, plan, with_room
-from supermarket.chains.replicas import simulate_replicas
+from supermarket.chains.measure import measure, with_room
 
 Z = 6.0
 SPAN = 1.0 if JIT else 0.0001
@@ -154,39 +153,41 @@ def test_every_lane_makes_the_path_of_sorted_queues_and_its_sums(start, d, repla
     np.testing.assert_array_equal(words[:, lanes:], before[:, lanes:])
 
 
-@pytest.mark.parametrize("time_unit", ["service", "steps"])
-def test_a_replica_is_measured_like_any_chain(time_unit):
+@pytest.mark.parametrize("unit", ["service", "steps"])
+def test_a_replica_is_measured_like_any_chain(unit):
     """All that a run says is what `measure` finds for a naive chain with the same streams."""
     n, d, lam = 30, 2, 0.8
-    horizon, times = (300, [0, 7, 150]) if time_unit == "steps" else (6, [0, 0.001, 3.7, 6])
-    options = {"horizon": horizon, "warmup": horizon / 3, "times": times, "batches": 5}
-    runs = simulate_replicas(n, d, lam, 3, seed=7, time_unit=time_unit, start="empty", **options)
+    horizon, times = (300, [0, 7, 150]) if unit == "steps" else (6, [0, 0.001, 3.7, 6])
+    model = Supermarket(n, d, lam)
+    schedule = Schedule(horizon, warmup=horizon / 3, batches=5, times=times, unit=unit)
+    runs = simulate(model, schedule, seed=7, start="empty", copies=3)
     table = replicas.table_of_events(n, d, lam, True)
     for k, run in enumerate(runs):
         seed = SeedSequence(7, spawn_key=(k,))
-        todo = plan(n, d, lam, horizon, seed, horizon / 3, times, 5, True, time_unit, 1.0)
         naive = Naive(with_room(np.array([n])), table, seed.generate_state(8, np.uint64)[4:])
         rng = np.random.default_rng(seed)
-        same(run, measure(naive, "occupancy, replicas", "empty", todo, rng))
+        told = {"start": "empty", "seed": (7, (k,)), "engine": "lanes"}
+        same(run, measure(naive, model, schedule, rng, **told))
 
 
 def test_a_replica_does_not_depend_on_its_neighbours():
     """Alone, among others in one group or in two, and on two threads: the same in every field."""
-    options = {"horizon": 20 * max(SPAN, 0.05), "seed": 3, "batches": 4, "times": [0.5]}
-    rule = (25, 2, 0.95)
-    many = simulate_replicas(*rule, replicas.LANES + 2, **options)
-    threaded = simulate_replicas(*rule, replicas.LANES + 2, threads=2, **options)
+    model, schedule = (
+        Supermarket(25, 2, 0.95),
+        Schedule(20 * max(SPAN, 0.05), batches=4, times=[0.5]),
+    )
+    many = simulate(model, schedule, copies=replicas.LANES + 2, seed=3)
+    threaded = simulate(model, schedule, copies=replicas.LANES + 2, seed=3, threads=2)
     assert len({run.events for run in many}) > 1  # they finish at different times
-    for replicas_ in (1, 3):
-        for a, b in zip(many, simulate_replicas(*rule, replicas_, **options), strict=False):
+    for copies in (1, 3):
+        for a, b in zip(many, simulate(model, schedule, copies=copies, seed=3), strict=False):
             same(a, b)
     for a, b in zip(many, threaded, strict=True):
         same(a, b)
     seed = SeedSequence(3, spawn_key=(replicas.LANES + 1,))
-    todo = plan(*rule, options["horizon"], seed, None, [0.5], 4, True, "service", 1.0)
-    start = replicas.start_counts(todo, "fixed point")[0]
-    table = replicas.table_of_events(*rule, True)
-    same(many[replicas.LANES + 1], replicas._together([todo], table, start, "fixed point")[0])
+    start = replicas.start_counts(model, "fixed point")
+    table = replicas.table_of_events(25, 2, 0.95, True)
+    same(many[-1], replicas._together(model, schedule, [seed], table, start)[0])
     assert [run.seed for run in many[:2]] == [(3, (0,)), (3, (1,))]
     assert not np.array_equal(many[0].profile, many[1].profile)
 
@@ -194,8 +195,11 @@ def test_a_replica_does_not_depend_on_its_neighbours():
 def test_long_stretches_are_made_in_parts():
     """Stretches of whole blocks draw the same numbers, whether one call makes them or several."""
     blocks = 4 * replicas.STEPS_PER_CALL // replicas.BLOCK
-    options = {"horizon": blocks * replicas.BLOCK, "time_unit": "steps", "warmup": 0, "seed": 1}
-    few, many = (simulate_replicas(50, 2, 0.9, 2, batches=k, **options) for k in (2, 16))
+    few, many = (
+        Schedule(blocks * replicas.BLOCK, warmup=0, batches=batches, unit="steps")
+        for batches in (2, 16)
+    )
+    few, many = (simulate(Supermarket(50, 2, 0.9), one, copies=2, seed=1) for one in (few, many))
     for a, b in zip(few, many, strict=True):
         np.testing.assert_array_equal(a.final, b.final)
         np.testing.assert_allclose(a.profile, b.profile, rtol=1e-12)
@@ -204,8 +208,12 @@ def test_long_stretches_are_made_in_parts():
 
 def test_room_grows_as_for_a_single_chain():
     start = np.append(np.ones(29), 0)  # the top level is 28: there are 32
-    runs = simulate_replicas(
-        20, 1, 0.99, 8, horizon=40 * max(SPAN, 0.05), seed=1, warmup=0, start=start, batches=2
+    runs = simulate(
+        Supermarket(20, 1, 0.99),
+        Schedule(40 * max(SPAN, 0.05), warmup=0, batches=2),
+        copies=8,
+        seed=1,
+        start=start,
     )
     assert {len(run.profile) for run in runs} <= {32, 64}
     for run in runs:
@@ -224,8 +232,11 @@ def against_the_exact_law(n, d, replacement, seed):
     lam, longest = 0.5, {2: 24, 3: 14, 4: 11}[n]
     profile, tops = exact_profile(n, d, lam, replacement, longest)
     horizon = 1e6 * SPAN / n
-    runs = simulate_replicas(
-        n, d, lam, 64 if JIT else 14, horizon=horizon, seed=seed, replacement=replacement, batches=2
+    runs = simulate(
+        Supermarket(n, d, lam, replacement=replacement),
+        Schedule(horizon, batches=2),
+        copies=64 if JIT else 14,
+        seed=seed,
     )
     enough = 200 if JIT else 25
     seen = profile * n * horizon > enough
@@ -260,10 +271,13 @@ def test_one_wrong_event_in_a_thousand_is_noticed(monkeypatch):
 def test_replicas_agree_with_single_chains_at_a_thousand_queues(d, lam, replacement):
     """Means, variances and the maximum, in the transient from an empty start."""
     n, copies = 1000, 192 if JIT else 4
-    options = {"horizon": 8.0 if JIT else 0.2, "warmup": 0, "start": "empty", "batches": 2}
-    options |= {"times": np.linspace(0.1, 1, 4) * options["horizon"], "replacement": replacement}
-    many = simulate_replicas(n, d, lam, copies, seed=1, **options)
-    single = [simulate(n, d, lam, engine="scan", seed=2 + k, **options) for k in range(copies)]
+    horizon = 8.0 if JIT else 0.2
+    model = Supermarket(n, d, lam, replacement=replacement)
+    schedule = Schedule(horizon, warmup=0, batches=2, times=np.linspace(0.1, 1, 4) * horizon)
+    many = simulate(model, schedule, start="empty", seed=1, copies=copies)
+    single = [
+        simulate(model, schedule, start="empty", seed=2 + k, engine="scan") for k in range(copies)
+    ]
     a, b = (np.array([run.path[:, :8] for run in runs], dtype=float) for runs in (many, single))
     error = np.sqrt((a.var(axis=0, ddof=1) + b.var(axis=0, ddof=1)) / copies)
     difference = a.mean(axis=0) - b.mean(axis=0)
@@ -281,28 +295,6 @@ def test_replicas_agree_with_single_chains_at_a_thousand_queues(d, lam, replacem
         assert np.all(np.abs(laws[0].mean(axis=0) - laws[1].mean(axis=0)) <= Z * error + 1e-9)
 
 
-GOOD = {"n": 10, "d": 2, "lam": 0.5, "replicas": 2, "horizon": 10, "seed": 1}
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"n": 2**15}, "n = 32768 is out of range"),
-        ({"replicas": 0}, "replicas = 0 is out of range"),
-        ({"replicas": 2.5}, "replicas = 2.5 is not a whole number"),
-        ({"threads": 0}, "threads = 0 is out of range"),
-        ({"d": 11, "replacement": False}, "choose d <= n"),
-        ({"start": np.ones(20_000)}, "has some 20002 levels, and replicas have 16384 at most"),
-        ({"start": "fixed"}, "start = 'fixed' is not known"),
-        ({"horizon": 1e11}, "hours: .*max_hours="),
-        ({"times": [11]}, "times must be numbers between 0 and the horizon"),
-    ],
-)
-def test_bad_input_gets_one_sentence(change, words):
-    with pytest.raises(ParameterError, match=words) as caught:
-        simulate_replicas(**GOOD | change)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_dry_run_checks_and_returns_nothing():
-    assert simulate_replicas(**GOOD, dry_run=True) is None
+def test_a_start_with_too_many_levels_gets_one_sentence():
+    with pytest.raises(ParameterError, match="has some 20002 levels, and copies in lanes have 163"):
+        simulate(Supermarket(10, 2, 0.5), 10, seed=1, copies=2, start=np.ones(20_000))

@@ -5,21 +5,19 @@ comparison for a normal estimate and, with Student's t on 63 degrees of freedom,
 comparisons of this file raise a false alarm in fewer than one run in 200,000. The seeds are fixed.
 """
 
-import dataclasses
 import math
 from functools import cache
 
 import numpy as np
 import pytest
 from numpy.random import SeedSequence
-from oracles import JIT
+from oracles import JIT, asked
 from scipy.sparse import csr_array, eye_array
 from scipy.sparse.linalg import spsolve
 from scipy.stats import chi2, poisson
 
-from supermarket import ParameterError
+from supermarket import ParameterError, PoolSystem, Schedule, simulate
 from supermarket.chains import server_pools as chain
-from supermarket.chains.server_pools import simulate_pools
 from supermarket.pools import server_pools
 from supermarket.statistics import batch_interval
 from supermarket.theory.utility import best_utility, deficit, unavoidable_deficit
@@ -144,6 +142,11 @@ class Labelled:
         ])  # fmt: skip
 
 
+def shares(run):
+    """Return the share of time at each threshold that was ever taken."""
+    return {int(r): run["threshold"][r] for r in np.flatnonzero(run["threshold"])}
+
+
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("pools", [example(), tied()], ids=["example", "tied"])
 @pytest.mark.parametrize("start", ["empty", "optimum"])
@@ -151,10 +154,12 @@ def test_event_for_event_as_labelled_pools(policy, pools, start, monkeypatch):
     monkeypatch.setattr(chain, "_EVENTS_PER_CALL", 37)  # stopping in between changes nothing
     n, rho, tolerance, r = 6, 3.4, 0.5, 9
     times = np.arange(0.5, 8.1, 0.5)
-    run = simulate_pools(
-        pools, n, rho, horizon=8, warmup=0, seed=5, policy=policy, tolerance=tolerance,
-        threshold=r, start=start, times=times, batches=8,
-    )  # fmt: skip
+    run = simulate(
+        PoolSystem(pools, n, rho, policy=policy, tolerance=tolerance, threshold=r),
+        Schedule(8, warmup=0, batches=8, times=times),
+        seed=5,
+        start=start,
+    )
     counts = pools.assignment(n, round(n * rho) if start == "optimum" else 0)
     rng = np.random.default_rng(SeedSequence(5))
     naive = Labelled(pools, n, rho, policy, tolerance, r, counts, rng)
@@ -166,12 +171,12 @@ def test_event_for_event_as_labelled_pools(policy, pools, start, monkeypatch):
             used[at] = used.get(at, 0.0) + time / 8
         assert np.array_equal(run.path[k], naive.counts())
         if policy == "threshold":
-            assert run.threshold_path[k] == naive.r
-    assert run.max_tasks == naive.most
-    assert run.utility == pytest.approx(reached[0], abs=1e-9)
-    assert run.misplaced == pytest.approx(reached[1] - reached[0], abs=1e-9)
+            assert run.extra["threshold path"][k] == naive.r
+    assert run.extra["most tasks"] == naive.most
+    assert run["utility"] == pytest.approx(reached[0], abs=1e-9)
+    assert run["misplaced"] == pytest.approx(reached[1] - reached[0], abs=1e-9)
     if policy == "threshold":
-        assert run.thresholds == pytest.approx(used)
+        assert shares(run) == pytest.approx(used)
 
 
 @pytest.mark.parametrize("alpha", [0.6, 0.8])
@@ -179,10 +184,12 @@ def test_with_one_class_the_threshold_policy_is_the_published_one(alpha):
     """Its words: green below l tasks, yellow at l, and h = l + 1."""
     pools, n, rho = server_pools([1.0], [shared(50)], levels=50), 5, 3.0
     times = np.arange(0.25, 20, 0.25)
-    run = simulate_pools(
-        pools, n, rho, horizon=20, warmup=0, seed=2, policy="threshold", tolerance=1 - alpha,
-        threshold=1, start="empty", times=times,
-    )  # fmt: skip
+    run = simulate(
+        PoolSystem(pools, n, rho, policy="threshold", tolerance=1 - alpha, threshold=1),
+        Schedule(20, warmup=0, times=times),
+        seed=2,
+        start="empty",
+    )
     rng = np.random.default_rng(SeedSequence(2))
     tasks, threshold, now, k = [0] * n, 1, 0.0, 0
     ends = np.union1d(times, np.linspace(0, 20, 65)[1:])
@@ -213,9 +220,9 @@ def test_with_one_class_the_threshold_policy_is_the_published_one(alpha):
                 tasks[task_of[int(rng.random() * len(task_of))]] -= 1
         if end in times:
             assert run.path[k, 0].sum() == sum(tasks)
-            assert run.threshold_path[k] == threshold
+            assert run.extra["threshold path"][k] == threshold
             k += 1
-    assert len(set(run.threshold_path)) > 2
+    assert len(set(run.extra["threshold path"])) > 2
 
 
 @cache
@@ -278,21 +285,16 @@ def agrees(samples, exact):
 def test_against_the_exact_stationary_law(policy, name, n, rho, most):
     pools = {"example": example, "tied": tied}[name]()
     utility, misplaced, used = stationary(name, n, rho, policy, 0.5, most)
-    runs = [
-        simulate_pools(
-            pools, n, rho, horizon=1500 if JIT else 25, warmup=15, seed=stream, policy=policy,
-            tolerance=0.5,
-        )
-        for stream in SeedSequence(11).spawn(64)
-    ]  # fmt: skip
+    system = PoolSystem(pools, n, rho, policy=policy, tolerance=0.5)
+    runs = simulate(system, Schedule(1500 if JIT else 25, warmup=15), seed=11, copies=64)
     # Turning away beyond `most` tasks changes these by less than 1e-7: Poisson tails.
     assert poisson.sf(most, n * rho) < 1e-8
-    assert agrees([run.utility for run in runs], utility)
-    assert agrees([run.misplaced for run in runs], misplaced)
+    assert agrees([run["utility"] for run in runs], utility)
+    assert agrees([run["misplaced"] for run in runs], misplaced)
     if policy == "threshold":
         for r in range(len(used)):
             if used[r] > 1e-3:
-                assert agrees([run.thresholds.get(r, 0.0) for run in runs], used[r])
+                assert agrees([run["threshold"][r] for run in runs], used[r])
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -300,10 +302,11 @@ def test_the_number_of_tasks_is_poisson(policy):
     """Under every policy: sixteen classes of equal probability, chi-square at 1e-8."""
     n, rho, samples = 4, 2.5, 4000 if JIT else 200
     gap = 20.0 if JIT else 10.0  # correlation exp(-gap)
-    run = simulate_pools(
-        example(), n, rho, horizon=gap * samples, seed=8, policy=policy,
-        times=gap * np.arange(1, samples + 1),
-    )  # fmt: skip
+    run = simulate(
+        PoolSystem(example(), n, rho, policy=policy),
+        Schedule(gap * samples, times=gap * np.arange(1, samples + 1)),
+        seed=8,
+    )
     totals = run.path.sum(axis=(1, 2))
     expected = samples * poisson.pmf(np.arange(60), n * rho)
     seen = np.bincount(totals, minlength=60)
@@ -313,7 +316,7 @@ def test_the_number_of_tasks_is_poisson(policy):
     assert min(whole for _, whole in pairs) > 3
     statistic = sum((part - whole) ** 2 / whole for part, whole in pairs)
     assert statistic < chi2.isf(1e-8, len(pairs) - 1)
-    assert run.tasks == pytest.approx(rho, abs=Z * math.sqrt(2 * rho / n / run.horizon))
+    assert run["tasks"] == pytest.approx(rho, abs=Z * math.sqrt(2 * rho / n / (gap * samples)))
 
 
 def test_few_are_misplaced_in_the_fractional_case():
@@ -323,81 +326,73 @@ def test_few_are_misplaced_in_the_fractional_case():
     """
     pools, n = server_pools([1.0], [6.0 - np.arange(12.0)], levels=12), 1000 if JIT else 40
     runs = [
-        simulate_pools(pools, n, 1.5, horizon=20 if JIT else 1, warmup=5 if JIT else 1, seed=stream)
+        simulate(
+            PoolSystem(pools, n, 1.5),
+            Schedule(20 if JIT else 1, warmup=5 if JIT else 1),
+            seed=stream,
+        )
         for stream in SeedSequence(4).spawn(64 if JIT else 8)
     ]
-    misplaced = np.array([run.misplaced for run in runs])
+    misplaced = np.array([run["misplaced"] for run in runs])
     error = misplaced.std(ddof=1) / math.sqrt(len(runs))
     off = abs(misplaced.mean() - deficit(pools, 1.5, n))
     assert off < (Z * error + 5 / n * misplaced.mean() if JIT else 1.0)
     assert error < 0.02 * misplaced.mean() or not JIT
 
 
-def test_same_seed_same_result():
-    def run(seed, **options):
-        return simulate_pools(example(), 20, 4.0, horizon=5, seed=seed, **options)
-
-    first, again, other = run(3), run(SeedSequence(3)), run(4)
-    for field in dataclasses.fields(first):
-        one, two = getattr(first, field.name), getattr(again, field.name)
-        assert (
-            np.array_equal(one, two)
-            if isinstance(one, np.ndarray)
-            else field.name == "pools" or (one == two)
-        )
-    assert first.utility != other.utility
-    # Looking at the state on the way changes what is drawn, not what is asked for.
-    assert run(3, times=[1.0, 2.0]).times.tolist() == [1.0, 2.0]
-    assert run(3, dry_run=True) is None
-
-
 def test_averages_are_those_of_the_profile():
-    run = simulate_pools(example(), 20, 4.0, horizon=30 if JIT else 2, seed=1)
-    assert run.utility == pytest.approx(run.pools.utility(run.profile))
-    assert run.tasks == pytest.approx(run.profile.sum())
-    assert run.batch_tasks.mean() == pytest.approx(run.tasks)
-    assert sum(run.thresholds.values()) == pytest.approx(1)
-    assert np.all(run.batch_misplaced > -1e-12)
-    assert np.allclose(run.batch_profile.mean(axis=0), run.profile)
-    assert np.allclose(run.batch_threshold.sum(axis=1), 1)
-    assert run.max_tasks >= np.flatnonzero(run.profile.sum(axis=0))[-1] + 1
+    run = simulate(PoolSystem(example(), 20, 4.0), 30 if JIT else 2, seed=1)
+    assert run["utility"] == pytest.approx(run.model.pools.utility(run.profile))
+    assert run["tasks"] == pytest.approx(run.profile.sum())
+    assert run.batches["tasks"].mean() == pytest.approx(run["tasks"])
+    assert run["threshold"].sum() == pytest.approx(1)
+    assert np.all(run.batches["misplaced"] > -1e-12)
+    assert np.allclose(run.batches["profile"].mean(axis=0), run.profile)
+    assert np.allclose(run.batches["threshold"].sum(axis=1), 1)
+    assert run.extra["most tasks"] >= np.flatnonzero(run.profile.sum(axis=0))[-1] + 1
 
 
 @pytest.mark.skipif(not JIT, reason="needs a long run")
 def test_known_means_take_the_noise_out_and_leave_the_mean():
     pools = server_pools([0.5, 0.5], [shared(80), shared(120)])
-    run = simulate_pools(pools, 3200, 10.25, horizon=100, seed=1)
-    raw = batch_interval(run.batch_misplaced, 0.9999)
-    found = run.misplaced_interval(0.9999)
+    run = simulate(PoolSystem(pools, 3200, 10.25), 100, seed=1)
+    raw = batch_interval(run.batches["misplaced"], 0.9999)
+    found = run.interval("misplaced", 0.9999)
     assert found.high - found.low < 0.5 * (raw.high - raw.low)
     # Two ways to the same mean, each wrong in 1 of 10**4 runs: by what is lost, and by what is had.
     known = float(best_utility(pools, 10.25)) - unavoidable_deficit(pools, 10.25, 3200)
-    utility = run.utility_interval(0.9999)
+    utility = run.interval("utility", 0.9999)
     assert utility.low < known - found.low
     assert known - found.high < utility.high
     # Shares with the same control add up as the tasks do, whose mean is known.
-    shares = [run.profile_interval(i, j, 0.9999).estimate for i in (0, 1) for j in range(1, 20)]
+    shares = [
+        run.interval("profile", 0.9999, at=(i, j)).estimate for i in (0, 1) for j in range(1, 20)
+    ]
     assert sum(shares) == pytest.approx(10.25, abs=1e-6)
 
 
 def test_a_given_start_is_where_it_starts():
     shares = np.zeros((2, 40))
     shares[0, :3], shares[1, :7] = 0.25, 0.5
-    run = simulate_pools(example(), 8, 4.0, horizon=1, warmup=0, seed=1, start=shares, times=[0.0])
+    run = simulate(
+        PoolSystem(example(), 8, 4.0), Schedule(1, warmup=0, times=[0.0]), seed=1, start=shares
+    )
     assert np.array_equal(run.path[0] / 8, shares)
     assert run.start == "given"
-    assert run.threshold_path.tolist() == [0]
+    assert run.extra["threshold path"].tolist() == [0]
 
 
 def test_the_threshold_is_learned():
     """From either side to the optimum's full pairs, 12 in `example` at 6.4: then it stays near."""
     pools, n = example(), 1000 if JIT else 100
     for threshold, start in ((0, "empty"), (40, "optimum")):
-        run = simulate_pools(
-            pools, n, 6.25, horizon=10, warmup=8 if JIT else 4, seed=6, policy="threshold",
-            tolerance=0.1, threshold=threshold, start=start,
-        )  # fmt: skip
-        assert set(run.thresholds) == {12} if JIT else min(run.thresholds) >= 11
+        run = simulate(
+            PoolSystem(pools, n, 6.25, policy="threshold", tolerance=0.1, threshold=threshold),
+            Schedule(10, warmup=8 if JIT else 4),
+            seed=6,
+            start=start,
+        )
+        assert set(shares(run)) == {12} if JIT else min(shares(run)) >= 11
 
 
 SIX = {"pools": example(), "n": 6, "rho": 3.0, "horizon": 5.0, "seed": 1}
@@ -413,21 +408,16 @@ SIX = {"pools": example(), "n": 6, "rho": 3.0, "horizon": 5.0, "seed": 1}
         ({"policy": "jlm"}, "did you mean jlmu?"),
         ({"tolerance": 1.0}, "tolerance = 1 is out of range"),
         ({"threshold": 80}, "threshold = 80 is out of range"),
-        ({"horizon": 0}, "horizon = 0 is out of range"),
-        ({"warmup": -1.0}, "warmup = -1 is out of range"),
+        ({"pools": None}, "make them with server_pools"),
         ({"batches": 4}, "batches = 4 is out of range"),
-        ({"times": [6.0]}, "between 0 and the horizon 5"),
-        ({"times": [2.0, 1.0]}, "sort them"),
-        ({"times": "soon"}, "must be a list of numbers"),
         ({"start": "full"}, "use 'optimum', 'empty'"),
         ({"start": [1.0, 0.5]}, "shares of shape (2, 40)"),
         ({"start": np.full((2, 40), 0.6)}, "between 0 and its alpha"),
-        ({"horizon": 1e12}, "pass max_hours="),
-        ({"seed": -1}, "seed = -1 is out of range"),
+        ({"start": ["a"]}, "start must be a list of numbers"),
         ({"policy": "random", "rho": 30.0}, "a pool came to hold 40 tasks"),
     ],
 )
 def test_wrong_input_is_one_sentence(wrong, sentence):
     with pytest.raises(ParameterError, match=r"^[^\n]+$") as error:
-        simulate_pools(**(SIX | wrong))
+        asked(**(SIX | wrong))
     assert sentence in str(error.value)

@@ -5,7 +5,7 @@ import pytest
 from oracles import JIT
 from scipy.stats import gamma, ks_2samp, kstest
 
-from supermarket import ParameterError, cavity
+from supermarket import ParameterError, Supermarket, cavity
 from supermarket.service import Deterministic, Erlang, Exponential, Gamma, Lomax, Pareto, Uniform
 
 LAWS = [Exponential(), Lomax(2.5), Erlang(3), Deterministic(), Pareto(2.5)]
@@ -13,7 +13,7 @@ LAWS = [Exponential(), Lomax(2.5), Erlang(3), Deterministic(), Pareto(2.5)]
 
 @pytest.mark.parametrize("law", LAWS, ids=str)
 def test_what_an_arrival_meets_and_the_work_left(law):
-    found = cavity(law, 2, 0.7, 6)
+    found = cavity(Supermarket(math.inf, 2, 0.7, service=law), 6)
     assert np.sum(found.met) == pytest.approx(1 - found.tail[-1] ** 2, rel=1e-13)
     # E R_k = 1 + B_k E R_{k-1} - 1 / lam_k with B_k = q_{k-1} / q_k, E R_0 = 1
     expected = [1.0]
@@ -25,16 +25,22 @@ def test_what_an_arrival_meets_and_the_work_left(law):
 
 
 def test_the_mean_queue_where_the_tail_is_a_power_law():
-    assert cavity(Lomax(1.5), 2, 0.7, 50).mean_queue == math.inf  # exponent 1
-    assert cavity(Lomax(1.8), 1, 0.7, 50).mean_sojourn == math.inf  # infinite variance
-    found = cavity(Lomax(1.8), 2, 0.7, 400)  # exponent 4
-    longer = cavity(Lomax(1.8), 2, 0.7, 2000)
+    assert (
+        cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(1.5)), 50).mean_queue == math.inf
+    )  # exponent 1
+    assert (
+        cavity(Supermarket(math.inf, 1, 0.7, service=Lomax(1.8)), 50).mean_sojourn == math.inf
+    )  # infinite variance
+    found = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(1.8)), 400)  # exponent 4
+    longer = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(1.8)), 2000)
     assert found.mean_queue == pytest.approx(longer.mean_queue, rel=1e-5)
     assert found.mean_sojourn == found.mean_queue / 0.7
     with pytest.raises(ParameterError, match="levels = 10 is too few for a mean"):
-        cavity(Lomax(1.8), 2, 0.7, 10).mean_queue  # noqa: B018
+        cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(1.8)), 10).mean_queue  # noqa: B018
     # the insensitive disciplines have a finite mean whatever the tail
-    assert cavity(Lomax(1.5), 1, 0.7, 100, discipline="ps").mean_queue == pytest.approx(7 / 3)
+    assert cavity(
+        Supermarket(math.inf, 1, 0.7, service=Lomax(1.5), discipline="ps"), 100
+    ).mean_queue == pytest.approx(7 / 3)
 
 
 # --- sojourn times
@@ -43,19 +49,21 @@ TIMES = np.array([0.0, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0])
 
 
 def test_the_sojourn_time_of_an_exponential_queue():
-    found = cavity(Exponential(), 1, 0.6, 80 if JIT else 60)
+    found = cavity(Supermarket(math.inf, 1, 0.6), 80 if JIT else 60)
     np.testing.assert_allclose(found.sojourn_survival(TIMES), np.exp(-0.4 * TIMES), atol=1e-9)
 
 
 def test_the_sojourn_time_of_exponential_service_is_a_mixture_of_gammas():
-    found = cavity(Exponential().scaled(3.0), 2, 0.3, 12 if JIT else 8)
+    found = cavity(
+        Supermarket(math.inf, 2, 0.3, service=Exponential().scaled(3.0)), 12 if JIT else 8
+    )
     expected = sum(q * gamma.sf(TIMES / 3, k + 1) for k, q in enumerate(found.met))
     np.testing.assert_allclose(found.sojourn_survival(TIMES), expected, atol=1e-9)
 
 
 def test_the_sojourn_time_of_deterministic_service_with_one_choice():
     """Crommelin's formula for M/D/1."""
-    found = cavity(Deterministic(), 1, 0.7, 80)
+    found = cavity(Supermarket(math.inf, 1, 0.7, service=Deterministic()), 80)
 
     def waits_at_most(t):
         j = np.arange(math.floor(t) + 1)
@@ -68,7 +76,7 @@ def test_the_sojourn_time_of_deterministic_service_with_one_choice():
 
 
 def test_the_mean_sojourn_time_is_that_of_little():
-    found = cavity(Uniform(), 2, 0.6, 8)
+    found = cavity(Supermarket(math.inf, 2, 0.6, service=Uniform()), 8)
     nodes, weights = np.polynomial.legendre.leggauss(8)
     area = 0.0
     for left, right in ((0, 2), (2, 4), (4, 12)):
@@ -78,7 +86,7 @@ def test_the_mean_sojourn_time_is_that_of_little():
 
 
 def test_too_few_levels_for_a_sojourn_time():
-    found = cavity(Exponential(), 1, 0.9, 10)
+    found = cavity(Supermarket(math.inf, 1, 0.9), 10)
     with pytest.raises(ParameterError, match="levels = 10 is too few for a sojourn time of 50"):
         found.sojourn_survival([50.0])
     with pytest.raises(ParameterError, match="time = -1 is out of range"):
@@ -92,7 +100,9 @@ def test_too_few_levels_for_a_sojourn_time():
 def test_draws_have_the_law_of_the_queue_and_of_the_work_left(law):
     """False alarms: below 1e-6 a law, 1e-7 from each test of Kolmogorov and each normal bound."""
     size = 50_000
-    found = cavity(law.scaled(2.0), 2, 0.2, 150 if law == Pareto(1.8) else 9)
+    found = cavity(
+        Supermarket(math.inf, 2, 0.2, service=law.scaled(2.0)), 150 if law == Pareto(1.8) else 9
+    )
     lengths, residuals = found.draw(np.random.default_rng(5), size)
     assert lengths.shape == residuals.shape == (size,)
     np.testing.assert_array_equal(residuals > 0, lengths > 0)
@@ -119,17 +129,17 @@ def test_draws_given_the_queue_are_those_of_the_other_method():
     law = Lomax(2.5)
     drawn = []
     for method in ("mixture", "panels"):
-        found = cavity(law, 2, 0.6, 9, method=method)
+        found = cavity(Supermarket(math.inf, 2, 0.6, service=law), 9, method=method)
         lengths, residuals = found.draw(np.random.default_rng(6), 30_000)
         drawn.append(residuals[lengths == 2])
     assert ks_2samp(*drawn).pvalue > 1e-7
 
 
 def test_draws_are_refused_where_they_are_not_known():
-    found = cavity(Lomax(1.5), 2, 0.7, 10)
+    found = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(1.5)), 10)
     with pytest.raises(ParameterError, match="levels = 10 is too few for 1000 draws"):
         found.draw(np.random.default_rng(1), 1000)
-    shared = cavity(Lomax(1.5), 2, 0.7, 10, discipline="ps")
+    shared = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(1.5), discipline="ps"), 10)
     for ask in (
         lambda: shared.draw(np.random.default_rng(1), 1000),
         lambda: shared.sojourn_survival([1.0]),
@@ -137,5 +147,7 @@ def test_draws_are_refused_where_they_are_not_known():
     ):
         with pytest.raises(ParameterError, match="is known for discipline = 'fifo' only"):
             ask()
-    lengths, residuals = cavity(Deterministic(), 2, 0.7, 5).draw(np.random.default_rng(1), 0)
+    lengths, residuals = cavity(Supermarket(math.inf, 2, 0.7, service=Deterministic()), 5).draw(
+        np.random.default_rng(1), 0
+    )
     assert lengths.shape == residuals.shape == (0,)

@@ -6,7 +6,7 @@ import pytest
 from oracles import JIT, shown
 from scipy.stats import nbinom, poisson
 
-from supermarket import ParameterError, cavity
+from supermarket import ParameterError, Supermarket, cavity
 from supermarket.service import (
     BoundedPareto,
     Deterministic,
@@ -51,7 +51,10 @@ CYCLE = PhaseType([0.25, 0.75], [[-1.5, 0.5], [1.0, -2.0]]).scaled(1.0)
 def test_the_methods_agree_down_to_the_end_of_float64(law, d, lam, levels, methods):
     if not JIT:
         levels = min(levels, 8)
-    found = [cavity(law, d, lam, levels, method=method) for method in methods]
+    found = [
+        cavity(Supermarket(math.inf, d, lam, service=law), levels, method=method)
+        for method in methods
+    ]
     assert [one.method for one in found] == methods
     for other in found[1:]:
         np.testing.assert_allclose(other.log_tail, found[0].log_tail, rtol=0, atol=1e-10)
@@ -62,8 +65,8 @@ def test_the_methods_agree_down_to_the_end_of_float64(law, d, lam, levels, metho
 
 def test_panels_and_phases_agree_far_below_float64():
     levels = 12 if JIT else 7
-    by_panels = cavity(Erlang(3), 2, 0.7, levels, method="panels")
-    by_phases = cavity(Erlang(3), 2, 0.7, levels)
+    by_panels = cavity(Supermarket(math.inf, 2, 0.7, service=Erlang(3)), levels, method="panels")
+    by_phases = cavity(Supermarket(math.inf, 2, 0.7, service=Erlang(3)), levels)
     np.testing.assert_allclose(by_panels.log_tail, by_phases.log_tail, rtol=1e-14, atol=1e-12)
     if JIT:
         assert by_phases.log_tail[-1] < -2000
@@ -71,8 +74,8 @@ def test_panels_and_phases_agree_far_below_float64():
 
 def test_panels_and_the_mixture_agree_far_below_float64():
     levels = 28 if JIT else 6
-    panels = cavity(Lomax(2.5), 2, 0.7, levels, method="panels")
-    mixture = cavity(Lomax(2.5), 2, 0.7, levels)
+    panels = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(2.5)), levels, method="panels")
+    mixture = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(2.5)), levels)
     np.testing.assert_allclose(panels.log_tail, mixture.log_tail, rtol=1e-14, atol=1e-12)
     if JIT:
         assert panels.log_tail[-1] < -4000
@@ -91,7 +94,7 @@ REFERENCE = [
 
 @pytest.mark.parametrize(("law", "d", "lam", "expected"), REFERENCE)
 def test_reference_values(law, d, lam, expected):
-    found = cavity(law, d, lam, 7)
+    found = cavity(Supermarket(math.inf, d, lam, service=law), 7)
     assert found.method == "panels"
     np.testing.assert_allclose(found.tail[2:], np.array(expected.split(), float), rtol=1e-11)
 
@@ -138,7 +141,7 @@ def residual_recursion(transform, d, lam, levels, digits=120):
 @pytest.mark.parametrize(("d", "lam", "levels"), [(2, "0.7", 6), (3, "0.9", 4)])
 def test_deterministic_service_in_many_digits(d, lam, levels):
     expected = residual_recursion(lambda t: 1 - (-t).exp(), d, lam, levels)
-    found = cavity(Deterministic(), d, float(lam), levels)
+    found = cavity(Supermarket(math.inf, d, float(lam), service=Deterministic()), levels)
     np.testing.assert_allclose(found.tail, expected, rtol=1e-11)
     if (d, lam) == (2, "0.7"):
         assert found.tail[2] == pytest.approx(0.2022538694, abs=1e-10)
@@ -148,7 +151,9 @@ def test_uniform_service_in_many_digits():
     expected = residual_recursion(
         lambda t: 1 - (1 - (-2 * t).exp()) / (2 * t) if t else Decimal(0), 2, "0.9", 6
     )
-    np.testing.assert_allclose(cavity(Uniform(), 2, 0.9, 6).tail, expected, rtol=1e-11)
+    np.testing.assert_allclose(
+        cavity(Supermarket(math.inf, 2, 0.9, service=Uniform()), 6).tail, expected, rtol=1e-11
+    )
 
 
 def embedded_law(arrivals, load, levels):
@@ -172,7 +177,9 @@ def embedded_law(arrivals, load, levels):
 )
 def test_one_choice_is_the_queue_of_pollaczek_and_khinchine(law, arrivals):
     expected = embedded_law(arrivals.pmf(np.arange(20)), 0.6, 12)
-    np.testing.assert_allclose(cavity(law, 1, 0.6, 12).tail, expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        cavity(Supermarket(math.inf, 1, 0.6, service=law), 12).tail, expected, rtol=0, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize(
@@ -194,14 +201,20 @@ def test_one_choice_is_the_queue_of_pollaczek_and_khinchine(law, arrivals):
 def test_the_mean_queue_of_one_choice(law):
     levels, lam = (200, 0.5) if JIT else (30, 0.1)
     expected = lam + lam**2 * (1 + law.scv) / (2 * (1 - lam))
-    assert cavity(law, 1, lam, levels).mean_queue == pytest.approx(expected, rel=1e-8)
+    assert cavity(Supermarket(math.inf, 1, lam, service=law), levels).mean_queue == pytest.approx(
+        expected, rel=1e-8
+    )
 
 
 def test_pareto_and_deterministic_have_the_exponents_of_the_theorem():
-    log_tail = cavity(Pareto(2.5), 2, 0.7, 24 if JIT else 10).log_tail
+    log_tail = cavity(
+        Supermarket(math.inf, 2, 0.7, service=Pareto(2.5)), 24 if JIT else 10
+    ).log_tail
     found = doubly_exponential_limit(log_tail, 2)
     assert found.estimate == pytest.approx(q_exponent(2.5, 2), abs=1e-5 if JIT else 0.01)
-    log_tail = cavity(Deterministic(), 2, 0.7, 16 if JIT else 10).log_tail
+    log_tail = cavity(
+        Supermarket(math.inf, 2, 0.7, service=Deterministic()), 16 if JIT else 10
+    ).log_tail
     assert log_tail[-1] < (-50_000 if JIT else -800)
     assert log_tail[-1] / log_tail[-2] == pytest.approx(2, rel=2e-3 if JIT else 0.01)
 
@@ -211,7 +224,7 @@ def test_pareto_and_deterministic_have_the_exponents_of_the_theorem():
 
 @pytest.mark.parametrize("law", [Pareto(1.5), Lognormal(1.0), Weibull(0.5), Deterministic()])
 def test_fewer_coefficients_change_nothing(law):
-    found = cavity(law, 2, 0.8, 12 if JIT else 5)
+    found = cavity(Supermarket(math.inf, 2, 0.8, service=law), 12 if JIT else 5)
     assert found.error.shape == found.tail.shape
     assert np.all(found.error <= 1e-10 * np.maximum(1, -found.log_tail))
     assert found.nodes == 16 * (found.log_edges.size - 1)
@@ -221,14 +234,14 @@ def test_the_error_tells_when_the_panels_are_too_coarse(monkeypatch):
     monkeypatch.setattr(panel_form, "_UNRESOLVED", math.inf)
     law = Lognormal(0.02)
     levels = 6 if JIT else 4
-    coarse = cavity(law, 2, 0.8, levels)
+    coarse = cavity(Supermarket(math.inf, 2, 0.8, service=law), levels)
     monkeypatch.undo()
-    fine = cavity(law, 2, 0.8, levels)
+    fine = cavity(Supermarket(math.inf, 2, 0.8, service=law), levels)
     wrong = np.abs(coarse.tail / fine.tail - 1)
     assert wrong[-1] > 1e-8
     assert coarse.error[-1] > 0.3 * wrong[-1]
     assert fine.error[-1] < 1e-9
-    assert cavity(Exponential(), 2, 0.8, levels).error is None
+    assert cavity(Supermarket(math.inf, 2, 0.8), levels).error is None
 
 
 # --- choices of the method, units of time, disciplines
@@ -243,16 +256,18 @@ def test_the_error_tells_when_the_panels_are_too_coarse(monkeypatch):
     ],
 )
 def test_the_method_is_chosen_and_says_why(law, method, reason):
-    found = cavity(law, 2, 0.5, 3)
+    found = cavity(Supermarket(math.inf, 2, 0.5, service=law), 3)
     assert found.method == method
     assert reason in found.reason
-    assert cavity(law, 2, 0.5, 3, method=method).reason == "asked for"
+    assert (
+        cavity(Supermarket(math.inf, 2, 0.5, service=law), 3, method=method).reason == "asked for"
+    )
 
 
 @pytest.mark.parametrize("law", [Lomax(2.5), Erlang(2), Deterministic()])
 def test_another_unit_of_time(law):
-    here = cavity(law, 2, 0.8, 6)
-    there = cavity(law.scaled(4.0), 2, 0.2, 6)
+    here = cavity(Supermarket(math.inf, 2, 0.8, service=law), 6)
+    there = cavity(Supermarket(math.inf, 2, 0.2, service=law.scaled(4.0)), 6)
     np.testing.assert_allclose(there.tail, here.tail, rtol=1e-13)
     np.testing.assert_allclose(4 * there.rates, here.rates, rtol=1e-13)
     np.testing.assert_allclose(there.met, here.met, rtol=1e-11)
@@ -260,9 +275,14 @@ def test_another_unit_of_time(law):
 
 
 def test_processor_sharing_and_lifo_are_insensitive():
-    expected = cavity(Exponential(), 3, 0.8, 6).log_tail
+    expected = cavity(Supermarket(math.inf, 3, 0.8), 6).log_tail
     for discipline in ("ps", "lifo"):
-        found = cavity(Deterministic().scaled(2.0), 3, 0.4, 6, discipline=discipline)
+        found = cavity(
+            Supermarket(
+                math.inf, 3, 0.4, service=Deterministic().scaled(2.0), discipline=discipline
+            ),
+            6,
+        )
         np.testing.assert_allclose(found.log_tail, expected, rtol=1e-14)
         assert f"{discipline} is insensitive" in found.reason
         assert found.service == Deterministic().scaled(2.0)
@@ -282,16 +302,17 @@ def test_processor_sharing_and_lifo_are_insensitive():
 )
 def test_a_wrong_parameter_gets_one_sentence(change, sentence, monkeypatch):
     monkeypatch.setattr(panel_form, "_MOST_WORK", 2_000)
-    valid = {"service": Deterministic().scaled(2.0), "d": 2, "lam": 0.3, "levels": 5}
+    given = {"service": Deterministic().scaled(2.0), "d": 2, "lam": 0.3, "levels": 5} | change
+    options = {name: given.pop(name) for name in set(given) & {"levels", "method", "arithmetic"}}
     with pytest.raises(ParameterError, match=sentence):
-        cavity(**valid | change)
+        cavity(Supermarket(math.inf, **given), **options)
 
 
 @pytest.mark.parametrize(("beta", "levels"), [(1.5, 500 if JIT else 50), (2.5, 14), (4.0, 9)])
 def test_the_error_of_a_mixture(beta, levels):
     """Half as many nodes; the true error is seen against the panels, and is far smaller."""
-    found = cavity(Lomax(beta), 2, 0.7, levels)
-    panels = cavity(Lomax(beta), 2, 0.7, levels, method="panels")
+    found = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(beta)), levels)
+    panels = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(beta)), levels, method="panels")
     true = np.abs(np.expm1(panels.log_tail - found.log_tail)).max()
     assert found.error.shape == found.tail.shape
     assert found.error[1] == 0

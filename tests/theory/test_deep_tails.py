@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from supermarket import Exponential, Lomax, ParameterError, cavity
+from supermarket import Lomax, ParameterError, Supermarket, cavity
 from supermarket.theory import deep_tails
 from supermarket.theory.deep_tails import deep_tail
 
@@ -19,8 +19,10 @@ JIT = not config.DISABLE_JIT
 )
 def test_the_same_tail_as_on_the_full_grid(beta, d, lam, levels):
     levels = levels if JIT else levels // 2
-    full = cavity(Lomax(beta), d, lam, levels)
-    sparse = deep_tail(Lomax(beta), d, lam, -float(full.log_tail[-1]) * 0.999)
+    full = cavity(Supermarket(math.inf, d, lam, service=Lomax(beta)), levels)
+    sparse = deep_tail(
+        Supermarket(math.inf, d, lam, service=Lomax(beta)), -float(full.log_tail[-1]) * 0.999
+    )
     assert sparse.levels == levels
     np.testing.assert_allclose(sparse.log_tail, full.log_tail, rtol=2e-14)
     np.testing.assert_allclose(sparse.log_rates, full.log_rates, rtol=2e-14)
@@ -29,17 +31,19 @@ def test_the_same_tail_as_on_the_full_grid(beta, d, lam, levels):
 
 
 def test_the_depth_and_the_least_number_of_levels():
-    tail = deep_tail(Lomax(2.5), 20, 0.7, 100.0)
+    tail = deep_tail(Supermarket(math.inf, 20, 0.7, service=Lomax(2.5)), 100.0)
     assert -tail.log_tail[-1] > 100 >= -tail.log_tail[-2]
-    assert deep_tail(Lomax(2.5), 20, 0.7, 100.0, 5).levels == 5
-    stopped = deep_tail(Lomax(2.5), 100, 0.7, 100.0, 20)  # the next would be deeper than DEEPEST
+    assert deep_tail(Supermarket(math.inf, 20, 0.7, service=Lomax(2.5)), 100.0, 5).levels == 5
+    stopped = deep_tail(
+        Supermarket(math.inf, 100, 0.7, service=Lomax(2.5)), 100.0, 20
+    )  # the next would be deeper than DEEPEST
     assert -stopped.log_tail[-1] <= deep_tails.DEEPEST < -100 * stopped.log_tail[-1]
 
 
 def test_the_tail_goes_on_to_1e12_as_its_sharp_form_does():
     """log P_k - (log P_k1) / 2 - log P_(k1+1) has a limit for beta = 2.5 and d = 2."""
     deepest = deep_tails.DEEPEST if JIT else 1e4
-    log_tail = deep_tail(Lomax(2.5), 2, 0.7, deepest).log_tail
+    log_tail = deep_tail(Supermarket(math.inf, 2, 0.7, service=Lomax(2.5)), deepest).log_tail
     assert -log_tail[-1] > deepest
     prefactor = log_tail[2:] - 0.5 * log_tail[:-2] - log_tail[1:-1]
     limit = math.log(1.5**2.5 * 0.7**2.5 * math.pi / math.gamma(2.5))
@@ -60,11 +64,26 @@ def test_the_sum_between_two_dense_stretches():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: deep_tail(Exponential(), 2, 0.7, 10.0), "is not a Lomax law: use `cavity`"),
-        (lambda: deep_tail(Lomax(2.5), 1, 0.7, 10.0), "d = 1 is out of range"),
-        (lambda: deep_tail(Lomax(2.5), 2, 1.0, 10.0), "lam = 1 is out of range"),
-        (lambda: deep_tail(Lomax(2.5), 2, 0.7, 1e13), "depth = 10000000000000 is out of range"),
-        (lambda: deep_tail(Lomax(2.5), 2, 0.7, 10.0, 0), "least = 0 is out of range"),
+        (
+            lambda: deep_tail(Supermarket(math.inf, 2, 0.7), 10.0),
+            "is not of Lomax service in order of arrival: use `cavity`",
+        ),
+        (
+            lambda: deep_tail(Supermarket(math.inf, 1, 0.7, service=Lomax(2.5)), 10.0),
+            "d = 1 is out of range",
+        ),
+        (
+            lambda: deep_tail(Supermarket(math.inf, 2, 1.0, service=Lomax(2.5)), 10.0),
+            "lam = 1 is out of range",
+        ),
+        (
+            lambda: deep_tail(Supermarket(math.inf, 2, 0.7, service=Lomax(2.5)), 1e13),
+            "depth = 10000000000000 is out of range",
+        ),
+        (
+            lambda: deep_tail(Supermarket(math.inf, 2, 0.7, service=Lomax(2.5)), 10.0, 0),
+            "least = 0 is out of range",
+        ),
     ],
 )
 def test_a_wrong_parameter_gets_one_sentence(call, words):

@@ -12,7 +12,15 @@ import pytest
 from oracles import JIT, counts_of, exact
 from scipy.linalg import solve_continuous_lyapunov
 
-from supermarket import ParameterError, fixed_point, k_lambda_d, relaxation_time, simulate
+from supermarket import (
+    ParameterError,
+    Schedule,
+    Supermarket,
+    fixed_point,
+    k_lambda_d,
+    relaxation_time,
+    simulate,
+)
 from supermarket.theory.drifts import (
     drift,
     drift_matrix,
@@ -38,8 +46,10 @@ def test_drift_is_that_of_the_chain_in_every_state(n, d, lam):
     counts = np.array([counts_of(state, longest) for state in states])
     expected = n * (1 + lam) * (matrix @ counts - counts)
     inside = counts[:, longest] == 0  # elsewhere the oracle loses an arrival
-    assert drift(counts[inside], d, lam) == pytest.approx(expected[inside], abs=1e-12)
-    assert drift(counts[0], d, lam).shape == (longest + 2,)
+    assert drift(Supermarket(math.inf, d, lam), counts[inside]) == pytest.approx(
+        expected[inside], abs=1e-12
+    )
+    assert drift(Supermarket(math.inf, d, lam), counts[0]).shape == (longest + 2,)
 
 
 @pytest.mark.parametrize(
@@ -61,7 +71,7 @@ def test_drift_keeps_its_digits_near_saturation(counts):
             joins = Decimal(lam) * n * (powers[i - 1] - powers[i])
             leaves = counts[i] - above
             size = float(joins + leaves)
-            found = drift(counts, d, lam)[i]
+            found = drift(Supermarket(math.inf, d, lam), counts)[i]
             assert found == pytest.approx(float(joins - leaves), abs=1e-14 * size + 1e-300)
 
 
@@ -70,7 +80,7 @@ def test_drift_of_the_number_of_jobs():
     rng = np.random.default_rng(3)
     counts = np.sort(rng.integers(0, 10**6, (20, 6)), axis=1)[:, ::-1]
     counts = np.column_stack([np.full(20, 10**6), counts, np.zeros((20, 2), dtype=int)])
-    jobs = drift(counts, 3, 0.8)[:, 1:].sum(axis=1)
+    jobs = drift(Supermarket(math.inf, 3, 0.8), counts)[:, 1:].sum(axis=1)
     assert jobs == pytest.approx(0.8 * 10**6 - counts[:, 1], rel=1e-9)
 
 
@@ -79,7 +89,7 @@ def test_drift_of_the_number_of_jobs():
 )
 def test_drift_refuses_what_is_no_state(wrong):
     with pytest.raises(ParameterError, match="counts"):
-        drift(wrong, 2, 0.5)
+        drift(Supermarket(math.inf, 2, 0.5), wrong)
 
 
 # --- A_k and Q_1, ..., Q_k -----------------------------------------------------------------------
@@ -90,8 +100,8 @@ def test_matrix_is_the_drift_linearised():
     n, d, lam, k = 10**18, 1000, 1 - 1e-7, 3
     w = np.array([1e-8, 2e-7, 1.5e-1])  # d w_2 small, d w_3 large
     below = np.rint(n * w).astype(np.int64)
-    found = -drift([n, *(n - below), 0, 0], d, lam)[1 : k + 1] / n
-    linear = -drift_matrix(lam, d, k) @ w + np.array([0, 0, 1 - lam])
+    found = -drift(Supermarket(math.inf, d, lam), [n, *(n - below), 0, 0])[1 : k + 1] / n
+    linear = -drift_matrix(Supermarket(math.inf, d, lam), k) @ w + np.array([0, 0, 1 - lam])
     assert found == pytest.approx(linear, rel=3e-4)  # d w_2 = 2e-4
 
 
@@ -99,7 +109,10 @@ def test_matrix_is_the_drift_linearised():
 @pytest.mark.parametrize("steep", [20, 100, 200])
 def test_spectral_facts(steep, k):
     lam, d = 0.5, 2 * steep
-    matrix, found = drift_matrix(lam, d, k), modes(lam, d, k)
+    matrix, found = (
+        drift_matrix(Supermarket(math.inf, d, lam), k),
+        modes(Supermarket(math.inf, d, lam), k),
+    )
     rates, coefficients = found.rates, found.coefficients
     assert np.linalg.det(matrix) == pytest.approx(1, rel=1e-6)
     assert np.prod(rates) == pytest.approx(1, rel=1e-12)
@@ -124,17 +137,21 @@ def test_spectral_facts(steep, k):
 
 def test_smallest_rate_keeps_its_digits():
     lam, d = 1 - 6e-11, 8_000_000
-    rate = modes(lam, d, 2).rates[1]
+    rate = modes(Supermarket(math.inf, d, lam), 2).rates[1]
     s = 2 + lam * d
     assert rate == pytest.approx(2 / (s + math.sqrt(s * s - 4)), rel=1e-14)
     # The nonlinear one differs by the factor pi(1)**(d-1), which is 1 - 4.8e-4.
-    assert rate * relaxation_time(lam, d) == pytest.approx((1 - 6e-11) ** (d - 1.0), rel=1e-6)
-    assert modes(lam, 10**5, 4).rates[3] * (lam * 1e5) ** 3 == pytest.approx(1, abs=3e-5)
+    assert rate * relaxation_time(Supermarket(math.inf, d, lam)) == pytest.approx(
+        (1 - 6e-11) ** (d - 1.0), rel=1e-6
+    )
+    assert modes(Supermarket(math.inf, 10**5, lam), 4).rates[3] * (lam * 1e5) ** 3 == pytest.approx(
+        1, abs=3e-5
+    )
 
 
 def test_values_and_drifts_of_the_functions():
     n, d, lam, k = 10**15, 1000, 1 - 1e-8, 3
-    found = modes(lam, d, k)
+    found = modes(Supermarket(math.inf, d, lam), k)
     below = np.array([[10**7, 10**10, 10**13], [2 * 10**7, 10**10, 2 * 10**13]])
     counts = np.column_stack([np.full(2, n), n - below, [0, 1000], [0, 0]])
     q = found.values(counts)
@@ -145,7 +162,7 @@ def test_values_and_drifts_of_the_functions():
     source = slopes[1, 2] + found.rates[2] * q[1, 2]
     assert source == pytest.approx(n * (1 - lam) - 1000, rel=1e-9)
     # Against the exact drift, to first order in d w_2 = 1e-2.
-    exactly = -drift(counts, d, lam)[:, 1 : k + 1] @ found.coefficients.T
+    exactly = -drift(Supermarket(math.inf, d, lam), counts)[:, 1 : k + 1] @ found.coefficients.T
     scale = np.abs(found.rates * q)
     assert np.all(np.abs(slopes - exactly)[:, :2] < 2e-2 * scale[:, :2])
     assert found.values(counts[0, :2] * 0 + [n, 0]) == pytest.approx(
@@ -158,9 +175,9 @@ def test_values_and_drifts_of_the_functions():
 
 @pytest.mark.parametrize(("d", "lam"), [(2, 0.7), (3, 0.95), (20, 0.97), (300, 1 - 1 / 3000)])
 def test_covariance_against_a_library(d, lam):
-    found = stationary_covariance(lam, d)
+    found = stationary_covariance(Supermarket(math.inf, d, lam))
     levels = len(found) - 1
-    pi = fixed_point(lam, d, levels + 1)
+    pi = fixed_point(Supermarket(math.inf, d, lam), levels + 1)
     a = lam * d * pi[1:-1] ** (d - 1)
     jacobian = -np.diag(1 + a) + np.diag(np.ones(levels - 1), 1) + np.diag(a[:-1], -1)
     noise = 2 * -np.diff(pi[1:])
@@ -175,7 +192,7 @@ def test_covariance_against_a_library(d, lam):
 def test_covariance_in_the_literal_regime():
     """Two levels: the three equations solved in fractions."""
     lam, d = 1 - 6e-11, 8_000_000
-    found = stationary_covariance(lam, d)
+    found = stationary_covariance(Supermarket(math.inf, d, lam))
     assert found.shape == (3, 3)
     a = Fraction(lam * d * math.exp((d - 1) * math.log1p(-6e-11)))
     pi = [math.exp(e * math.log1p(lam - 1)) for e in (1, d + 1)]
@@ -189,17 +206,21 @@ def test_covariance_in_the_literal_regime():
     assert found[1, 1] == pytest.approx(float(x), rel=1e-6)  # 1 - lam has 6 digits
     assert found[1, 2] == pytest.approx(float(y), rel=1e-6)
     assert found[2, 2] == pytest.approx(float(z), rel=1e-6)
-    assert found[2, 2] == pytest.approx(1 / modes(lam, d, 2).rates[1], rel=1e-3)
+    assert found[2, 2] == pytest.approx(
+        1 / modes(Supermarket(math.inf, d, lam), 2).rates[1], rel=1e-3
+    )
 
 
 def test_covariance_against_the_chain():
     """Snapshots some relaxation times apart; a relative error of 20 % would be seen."""
     n, d, lam = (1000, 3, 0.8) if JIT else (300, 3, 0.8)
     samples = 2500 if JIT else 30
-    tau = relaxation_time(lam, d)
+    tau = relaxation_time(Supermarket(math.inf, d, lam))
     times = 6 * tau * np.arange(samples)
-    run = simulate(n, d, lam, horizon=float(times[-1]) + 1, seed=5, warmup=10 * tau, times=times)
-    predicted = stationary_covariance(lam, d)
+    run = simulate(
+        Supermarket(n, d, lam), Schedule(float(times[-1]) + 1, warmup=10 * tau, times=times), seed=5
+    )
+    predicted = stationary_covariance(Supermarket(math.inf, d, lam))
     for i in (1, 2, 3):
         found = n * np.var(run.path[:, i] / n, ddof=1)
         assert found == pytest.approx(predicted[i, i], rel=Z * math.sqrt(2 / samples) + 20 / n)
@@ -252,13 +273,15 @@ def test_fit_against_plain_least_squares():
 def test_fit_to_the_chain():
     """Q_1 and Q_2 of a path recorded at 3 hundredths of the fast relaxation time."""
     n, d, lam = 10**5, 20, 0.985
-    k = k_lambda_d(lam, d)
+    k = k_lambda_d(Supermarket(math.inf, d, lam))
     assert k == 2
-    found = modes(lam, d, k)
+    found = modes(Supermarket(math.inf, d, lam), k)
     samples = 20000 if JIT else 150
     h = 0.03 / found.rates[0]
     times = h * np.arange(samples)
-    run = simulate(n, d, lam, horizon=float(times[-1]), seed=9, warmup=0.0, times=times)
+    run = simulate(
+        Supermarket(n, d, lam), Schedule(float(times[-1]), warmup=0.0, times=times), seed=9
+    )
     q = found.values(run.path)
     fit = fit_drift(times, q[:, 0], q[:, 1], confidence=1 - 1e-7)
     # The drift at the fixed point: lam d pi(1)**(d-1) is 0.75 of lam d.
@@ -278,17 +301,17 @@ def test_fit_refuses():
 def test_slopes_of_the_exact_drift_are_the_eigenvalues_where_it_is_linear():
     """States within 1e-4 of the fixed point: the functions of that point, not those of A_k."""
     lam, d, k, n = 1 - 2.5e-5, 100, 3, 10**15
-    shorter = n * fixed_point_shorter(lam, d, k)
+    shorter = n * fixed_point_shorter(Supermarket(math.inf, d, lam), k)
     moves = 1 + 1e-4 * np.random.default_rng(1).uniform(-1, 1, (50, k))
     counts = np.zeros((50, k + 2), dtype=np.int64)
     counts[:, 0] = n
     counts[:, 1 : k + 1] = n - np.rint(shorter[1:] * moves)
-    here = modes_at_fixed_point(lam, d, k)
-    slopes = drift_slopes(counts, here, d, lam)
+    here = modes_at_fixed_point(Supermarket(math.inf, d, lam), k)
+    slopes = drift_slopes(Supermarket(math.inf, d, lam), counts, here)
     assert np.diag(slopes) == pytest.approx(-here.rates, rel=2e-3)
     assert np.diag(slopes, 1)[: k - 1] == pytest.approx(1, rel=2e-3)
     assert np.abs(np.tril(slopes, -1)).max() < 2e-3 * lam * d
     assert np.all(slopes[:, k] == 0)  # no queue was longer than k
-    assert abs(-slopes[0, 0] / modes(lam, d, k).rates[0] - 1) > 0.05
+    assert abs(-slopes[0, 0] / modes(Supermarket(math.inf, d, lam), k).rates[0] - 1) > 0.05
     with pytest.raises(ParameterError, match="need at least 6 states"):
-        drift_slopes(counts[:4], here, d, lam)
+        drift_slopes(Supermarket(math.inf, d, lam), counts[:4], here)

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from supermarket import ParameterError, k_lambda_d
+from supermarket import ParameterError, Supermarket, k_lambda_d
 from supermarket.theory.families import (
     few_choices,
     levels_of_few_choices,
@@ -21,7 +21,7 @@ def test_members_are_those_of_the_formulas(n):
     log = math.log(n)
     d, lam = few_choices(n, 0.45, 2.5, 0.12)
     assert lam == 1 - n**-0.45
-    k = k_lambda_d(lam, d)
+    k = k_lambda_d(Supermarket(math.inf, d, lam))
     assert k == levels_of_few_choices(n, 0.12)
     assert float(d) ** k == pytest.approx(n**0.45 * log**2.5, rel=k / d)
     d, lam = slow_load(n, 3.0, 2.6)
@@ -46,7 +46,7 @@ def test_k_grows_and_d_does_not_keep_up_with_any_power():
 
 
 def holding(n, d, lam):
-    return [h.holds for h in hypotheses(n, d, lam, 0.1)]
+    return [h.holds for h in hypotheses(Supermarket(n, d, lam), 0.1)]
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -70,10 +70,10 @@ def test_members_that_the_paper_names(c):
 def test_first_hypothesis_of_the_others_is_their_condition_on_the_exponents(n):
     for theta in (2.1, 1.7):
         left = few_choices(n, 0.45, theta, 0.12)
-        ratio = hypotheses(n, *left, 0.1)[0].ratio
+        ratio = hypotheses(Supermarket(n, *left), 0.1)[0].ratio
         assert ratio == pytest.approx(2 * math.log(n) ** (2 - theta), rel=1e-2)
     for beta in (2.6, 2.4):
-        ratio = hypotheses(n, *slow_load(n, 3.0, beta), 0.1)[0].ratio
+        ratio = hypotheses(Supermarket(n, *slow_load(n, 3.0, beta)), 0.1)[0].ratio
         assert ratio == pytest.approx(2 * math.log(n) ** (5 - 2 * beta), rel=1e-2)
 
 

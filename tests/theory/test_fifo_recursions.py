@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from supermarket import Lomax, ParameterError, cavity
+from supermarket import Lomax, ParameterError, Supermarket, cavity
 from supermarket.theory.fifo_recursions import (
     characteristic_roots,
     growth,
@@ -64,7 +64,7 @@ def test_known_growths():
 @pytest.mark.parametrize(("beta", "d", "levels"), CASES)
 def test_the_sharp_form_is_the_exact_tail_far_down(beta, d, levels):
     service, lam = Lomax(beta), 0.7
-    exact = cavity(service, d, lam, levels)
+    exact = cavity(Supermarket(math.inf, d, lam, service=service), levels)
     sharp = sharp_log_tail(exact.log_rates, beta, service.tail_constant, d, lam)
     assert np.isnan(sharp[: math.floor(beta)]).all()
     assert sharp.shape == exact.log_tail.shape
@@ -78,14 +78,14 @@ def test_the_sharp_form_is_the_exact_tail_far_down(beta, d, levels):
 @pytest.mark.parametrize(("beta", "d", "levels"), [case for case in CASES if case[0] % 1])
 def test_the_prefactor_tends_to_its_limit(beta, d, levels):
     service, lam = Lomax(beta), 0.7
-    exact = cavity(service, d, lam, levels)
+    exact = cavity(Supermarket(math.inf, d, lam, service=service), levels)
     limit = log_prefactor_limit(beta, service.tail_constant, d, lam)
     assert log_prefactor(exact.log_tail, beta, d)[-1] == pytest.approx(limit, abs=2e-3)
 
 
 def test_the_prefactor_grows_with_k_at_a_whole_tail_index():
     """Its logarithm by log of the golden ratio a level; delta bends it down."""
-    exact = cavity(Lomax(3.0), 2, 0.7, 22)
+    exact = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(3.0)), 22)
     grows = np.diff(log_prefactor(exact.log_tail, 3.0, 2))
     assert grows[-1] == pytest.approx(math.log((1 + math.sqrt(5)) / 2), rel=1e-3)
     assert np.all(np.diff(log_prefactor(exact.log_tail, 3.0, 2, delta=0.1))[-5:] < 0)

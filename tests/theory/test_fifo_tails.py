@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from numba import config
 
-from supermarket import Lomax, ParameterError, cavity
+from supermarket import Lomax, ParameterError, Supermarket, cavity
 from supermarket.theory import fifo_tails
 from supermarket.theory.fifo_tails import (
     critical_beta,
@@ -130,7 +130,7 @@ def test_the_critical_rate_falls_with_the_load_and_with_the_weight_of_the_tail()
 )
 def test_the_cavity_has_the_power_law(beta, d, lam):
     levels = 2**14 if JIT else 2**11
-    log_tail = cavity(Lomax(beta), d, lam, levels).log_tail
+    log_tail = cavity(Supermarket(math.inf, d, lam, service=Lomax(beta)), levels).log_tail
     found = power_law_limit(log_tail, d)
     assert found.low <= power_law_exponent(beta, d) <= found.high
     # An eighth of the levels, without the JIT, know the limit a good deal less well.
@@ -160,7 +160,9 @@ def test_the_cavity_has_the_power_law(beta, d, lam):
     ],
 )
 def test_the_cavity_is_doubly_exponential(beta, d, lam, levels, width):
-    found = doubly_exponential_limit(cavity(Lomax(beta), d, lam, levels).log_tail, d)
+    found = doubly_exponential_limit(
+        cavity(Supermarket(math.inf, d, lam, service=Lomax(beta)), levels).log_tail, d
+    )
     assert found.low <= q_exponent(beta, d) <= found.high
     assert found.high - found.low < width
 
@@ -169,7 +171,7 @@ def test_the_cavity_is_doubly_exponential(beta, d, lam, levels, width):
 @pytest.mark.parametrize("d", [2, 3, 5])
 def test_the_cavity_is_exponential_at_the_line(d, lam):
     service = Lomax(critical_beta(d))
-    found = exponential_limit(cavity(service, d, lam, 60).log_tail)
+    found = exponential_limit(cavity(Supermarket(math.inf, d, lam, service=service), 60).log_tail)
     assert found.low <= critical_decay_rate(service.tail_constant, lam, d) <= found.high
     assert found.high - found.low < 1e-11
 
@@ -219,7 +221,7 @@ def test_the_power_law_constant_of_a_made_up_tail_and_of_the_cavity():
     found = power_law_constant_limit(log_tail, 1.5, 2)  # gamma = 1
     assert found.low <= 0.3 <= found.high
     assert found.high - found.low < 1e-3
-    exact = cavity(Lomax(1.3), 3, 0.7, 2**14 if JIT else 2**11)
+    exact = cavity(Supermarket(math.inf, 3, 0.7, service=Lomax(1.3)), 2**14 if JIT else 2**11)
     found = power_law_constant_limit(exact.log_tail, 1.3, 3)
     assert found.low <= power_law_constant(1.3, 0.3**1.3, 3, 0.7) <= found.high
     # An eighth of the levels knows 0.0011 of it, all know 5.6e-6.
@@ -255,7 +257,7 @@ def test_equal_terms_at_the_end_are_the_limit(equal):
 
 
 def test_the_case_that_once_gave_1e150():
-    log_tail = cavity(Lomax(1.8), 5, 0.7, 10).log_tail
+    log_tail = cavity(Supermarket(math.inf, 5, 0.7, service=Lomax(1.8)), 10).log_tail
     found = doubly_exponential_limit(log_tail, 5)
     assert found.estimate == pytest.approx(q_exponent(1.8, 5), abs=1e-12)
     assert found.high - found.low < 1e-11

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from supermarket import ParameterError, fixed_point
+from supermarket import ParameterError, Supermarket, fixed_point
 from supermarket.theory.growing_choices import (
     barrier_rate,
     critical_arrival_rate,
@@ -61,9 +61,9 @@ def test_between_whole_numbers_of_queues_log_beta_is_linear():
 
 
 def test_the_centre_is_the_fixed_point_with_replacement():
-    mu = near_equilibrium(10**6, 5, 0.9, 5)
-    assert np.allclose(mu, fixed_point(0.9, 5, 5), rtol=1e-12)
-    distinct = near_equilibrium(20, 3, 0.9, 2, replacement=False)
+    mu = near_equilibrium(Supermarket(10**6, 5, 0.9), 5)
+    assert np.allclose(mu, fixed_point(Supermarket(math.inf, 5, 0.9), 5), rtol=1e-12)
+    distinct = near_equilibrium(Supermarket(20, 3, 0.9, replacement=False), 2)
     assert abs(distinct[2] - 0.9 * (18 * 17 * 16) / (20 * 19 * 18)) < 1e-12
 
 
@@ -71,10 +71,10 @@ def test_the_centre_is_the_fixed_point_with_replacement():
 @pytest.mark.parametrize("alpha", [0.5, 2.0])
 def test_the_critical_rate_gives_the_slope_asked_for(n, d, k, alpha):
     lam = critical_arrival_rate(n, d, alpha, k)
-    mu = near_equilibrium(n, d, lam, k + 1)
+    mu = near_equilibrium(Supermarket(n, d, lam), k + 1)
     slope = lam * d * mu[k] ** (d - 1)  # lam beta'(mu_k)
     assert abs(slope - alpha) < 1e-6 * alpha
-    soft = soft_barrier(n, d, lam, k)
+    soft = soft_barrier(Supermarket(n, d, lam), k)
     assert abs(math.exp(-soft.c * soft.barrier) - alpha) < 1e-6
     assert abs(soft.c - d / math.sqrt(n)) < 0.03 * soft.c
     # The limit's form, xi near -log alpha; what is left is of the order of log(d)^2 / d.
@@ -84,17 +84,19 @@ def test_the_critical_rate_gives_the_slope_asked_for(n, d, k, alpha):
 
 def test_distinct_queues_have_the_same_overflow_if_they_are_few():
     lam = critical_arrival_rate(10**8, 10**4, 1.0)
-    one, other = (soft_barrier(10**8, 10**4, lam, replacement=r) for r in (True, False))
+    one, other = (
+        soft_barrier(Supermarket(10**8, 10**4, lam, replacement=r)) for r in (True, False)
+    )
     assert abs(one.c - other.c) < 1e-3
     assert abs(one.barrier - other.barrier) < 1e-3
-    many = soft_barrier(10**6, 9 * 10**5, 1 - 1e-5, replacement=False)
+    many = soft_barrier(Supermarket(10**6, 9 * 10**5, 1 - 1e-5, replacement=False))
     # Of many distinct queues: as many as -n log(1 - d/n) with replacement.
     assert abs(many.c - 1e3 * math.log(10)) < 0.01 * many.c
 
 
 @pytest.mark.parametrize("k", [1, 2])
 def test_the_barrier_rate_puts_the_barrier_where_it_is_asked_for(k):
-    soft = soft_barrier(10**8, 10**6, barrier_rate(10**8, 10**6, 1.5, k), k)
+    soft = soft_barrier(Supermarket(10**8, 10**6, barrier_rate(10**8, 10**6, 1.5, k)), k)
     assert abs(soft.barrier - 1.5) < 1e-3
     assert abs(soft.c - 100) < 0.1
 
@@ -132,8 +134,8 @@ def test_without_arrivals_queues_drain_like_poisson_counts():
     [
         (lambda: log_beta(1.5, 10, 2), "x = 1.5 is out of range"),
         (lambda: log_beta(0.5, 10, 11, replacement=False), "distinct queues cannot be chosen"),
-        (lambda: near_equilibrium(10, 2, 1.0, 2), "lam"),
-        (lambda: soft_barrier(100, 100, 0.9, replacement=False), "never all busy"),
+        (lambda: near_equilibrium(Supermarket(10, 2, 1.0), 2), "lam"),
+        (lambda: soft_barrier(Supermarket(100, 100, 0.9, replacement=False)), "never all busy"),
         (lambda: critical_arrival_rate(100, 2, 1.0), "too small for alpha"),
         (lambda: critical_arrival_rate(10**8, 10, 1e9), "too small for alpha"),
         (lambda: barrier_rate(100, 10, 10.0), "lam"),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from oracles import JIT, counts_of, exact
 
-from supermarket import ParameterError
+from supermarket import ParameterError, Supermarket
 from supermarket.theory import growing_stationary
 from supermarket.theory.growing_diffusions import (
     ExponentialOverflow,
@@ -137,11 +137,11 @@ def test_all_that_overflows_arrives_where_hardly_anything_does():
 def test_a_coarse_lattice_is_enough_for_a_smooth_barrier(monkeypatch):
     """Where c is small `chain_moments` takes longer steps: halved, they give the same."""
     for n, d in ((1000, 50), (10**4, 150), (10**4, 1000)):
-        coarse = chain_moments(n, d, 0.97)
+        coarse = chain_moments(Supermarket(n, d, 0.97))
         with monkeypatch.context() as patch:
             patch.setattr(growing_stationary, "_SMOOTH", 0.0)
             patch.setattr(growing_stationary, "_ROUGH", 0.65)
-            fine = chain_moments(n, d, 0.97)
+            fine = chain_moments(Supermarket(n, d, 0.97))
         assert np.allclose(coarse, fine, rtol=2e-4, atol=1e-5)
         assert coarse != fine  # not the same lattice
 
@@ -153,8 +153,8 @@ def test_as_many_jobs_wait_as_queues_have_two():
     shares = np.array([counts_of(state, longest) for state in states]) / n
     assert abs(law @ shares[:, 1] ** d - law @ shares[:, 2] / lam) < 1e-3  # cut at length 9
     # In an endless system all d queues are busy with probability lam**d; in a small one more often.
-    assert abs(waiting_share(10**14, 150, 0.97) / 0.97**150 - 1) < 1e-3
-    assert waiting_share(10**4, 150, 0.97) > 1.3 * 0.97**150
+    assert abs(waiting_share(Supermarket(10**14, 150, 0.97)) / 0.97**150 - 1) < 1e-3
+    assert waiting_share(Supermarket(10**4, 150, 0.97)) > 1.3 * 0.97**150
 
 
 def test_with_the_barrier_far_above_nothing_overflows():

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from supermarket import ParameterError, simulate
+from supermarket import ParameterError, Schedule, Supermarket, simulate
 from supermarket.theory.growing_diffusions import (
     LinearOverflow,
     ReflectedOverflow,
@@ -78,7 +78,7 @@ def test_a_reflected_limit_never_passes_its_barrier_and_moves_what_is_pushed():
 
 def test_the_noise_of_the_chain_is_its_martingale():
     """Against its definition, summed event by event as the records show it."""
-    run = simulate(n=200, d=2, lam=0.8, horizon=50, times=np.linspace(0, 50, 501), seed=1)
+    run = simulate(Supermarket(200, 2, 0.8), Schedule(50, times=np.linspace(0, 50, 501)), seed=1)
     found = job_noise(run.path, run.times, 0.8)
     jobs, busy = run.path[:, 1:].sum(axis=1), run.path[:, 1]
     total = 0.0

@@ -1,11 +1,13 @@
 """Networks of stations: traffic equations, fixed point and ODE; and what makes no network."""
 
+from math import inf
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import simpson
 
-from supermarket import ParameterError, fixed_point, log_fixed_point, trajectory
+from supermarket import ParameterError, Supermarket, fixed_point, log_fixed_point, trajectory
 from supermarket.stations import jackson_network
 from supermarket.theory.jackson import (
     log_network_fixed_point,
@@ -43,9 +45,11 @@ def test_each_station_has_its_own_fixed_point():
     network = three()
     for j, d in enumerate([2, 3, 1]):
         rho = network.loads[j]
-        assert_allclose(network_fixed_point(network, 5)[j], fixed_point(rho, d, 5), rtol=1e-14)
+        assert_allclose(
+            network_fixed_point(network, 5)[j], fixed_point(Supermarket(inf, d, rho), 5), rtol=1e-14
+        )
         logs = log_network_fixed_point(network, 30)[j]
-        assert_allclose(logs, log_fixed_point(rho, d, 30), rtol=1e-14)
+        assert_allclose(logs, log_fixed_point(Supermarket(inf, d, rho), 30), rtol=1e-14)
     exponents = [0, 1, 4, 13]  # (3**k - 1) / 2
     assert_allclose(network_fixed_point(network, 3)[1], network.loads[1] ** np.array(exponents))
 
@@ -64,7 +68,7 @@ def test_the_fixed_point_stays_and_is_reached():
 @pytest.mark.parametrize("d", [1, 2, 5])
 def test_one_station_is_the_supermarket_model(d):
     times, start = [0.5, 2.0, 7.0], [1.0, 0.8, 0.3, 0.3]
-    alone = trajectory(0.7, d, times, start=start)
+    alone = trajectory(Supermarket(inf, d, 0.7), times, start=start)
     network = jackson_network([1.4], [[0.0]], d, service=2.0)  # twice as fast
     u = network_trajectory(network, np.array(times) / 2, start=[start])
     shared = min(alone.shape[1], u.shape[2])

@@ -6,7 +6,7 @@ from decimal import Decimal, localcontext
 import numpy as np
 import pytest
 
-from supermarket import ParameterError
+from supermarket import ParameterError, Supermarket
 from supermarket.theory.memory import (
     log_memory_fixed_point,
     memory_exponent,
@@ -27,12 +27,16 @@ def test_the_recursion_in_logs_against_the_balance_in_sixty_digits(lam, d):
             v.append(Decimal(lam) * longer * v[-1] ** d)
             expected.append(float(v[-1].ln()))
             longer *= v[-1] ** d / (1 - d * (v[-2] - v[-1]) * v[-1] ** (d - 1))
-    np.testing.assert_allclose(log_memory_fixed_point(lam, d, 8), expected, rtol=2e-14)
+    np.testing.assert_allclose(
+        log_memory_fixed_point(Supermarket(math.inf, d, lam, policy="memory"), 8),
+        expected,
+        rtol=2e-14,
+    )
 
 
 @pytest.mark.parametrize("d", [1, 2, 3, 10])
 def test_successive_logs_have_the_ratio_alpha(d):
-    logs = log_memory_fixed_point(0.9, d, 25)
+    logs = log_memory_fixed_point(Supermarket(math.inf, d, 0.9, policy="memory"), 25)
     assert logs[25] / logs[24] == pytest.approx(memory_exponent(d), abs=1e-9)
     alpha = memory_exponent(d)
     assert alpha**2 - (2 * d + 1) * alpha + d == pytest.approx(0, abs=1e-12 * alpha**2)
@@ -71,26 +75,32 @@ def test_the_slope_is_that_of_the_fast_chain(d):
         joins[min(m, *fresh) + 1] += law[m] * np.prod(share[list(fresh)])
     slope = lam * joins[1:4] - share[1:4]
     step = 1e-4
-    after = memory_trajectory(lam, d, [step], start=v)[0]
+    after = memory_trajectory(Supermarket(math.inf, d, lam, policy="memory"), [step], start=v)[0]
     np.testing.assert_allclose((after[1:4] - v[1:]) / step, slope, atol=1e-3)
 
 
 @pytest.mark.parametrize(("lam", "d"), [(0.7, 1), (0.9, 1), (0.9, 3)])
 def test_the_way_ends_at_the_fixed_point(lam, d):
     start = [1.0, 1.0, 0.5]
-    path = memory_trajectory(lam, d, [0, 400], start=start)
+    path = memory_trajectory(Supermarket(math.inf, d, lam, policy="memory"), [0, 400], start=start)
     np.testing.assert_allclose(path[0, :3], start)
     levels = path.shape[1] - 1
-    expected = np.exp(log_memory_fixed_point(lam, d, levels))
+    expected = np.exp(
+        log_memory_fixed_point(Supermarket(math.inf, d, lam, policy="memory"), levels)
+    )
     np.testing.assert_allclose(path[1], expected, atol=1e-8)
     assert path[1, -1] < 1e-12
-    np.testing.assert_allclose(memory_trajectory(lam, d, [0], start=start)[0], path[0], atol=1e-15)
+    np.testing.assert_allclose(
+        memory_trajectory(Supermarket(math.inf, d, lam, policy="memory"), [0], start=start)[0],
+        path[0],
+        atol=1e-15,
+    )
 
 
 def test_near_saturation_it_falls_as_with_one_more_choice():
     spare = 1e-9
     for d in (1, 2, 5):
-        logs = log_memory_fixed_point(1 - spare, d, 4)
+        logs = log_memory_fixed_point(Supermarket(math.inf, d, 1 - spare, policy="memory"), 4)
         np.testing.assert_allclose(logs[1:] / -spare, (d + 1.0) ** np.arange(4), rtol=1e-4)
 
 
@@ -101,8 +111,8 @@ def test_all_queues_alike():
 
 def test_largest_level_that_some_queue_reaches():
     for n, lam, d in ((10, 0.8, 1), (10**9, 0.8, 2), (10**6, 0.9999, 1), (1, 0.5, 1)):
-        k = memory_max_queue(n, lam, d)
-        logs = log_memory_fixed_point(lam, d, k + 1)
+        k = memory_max_queue(Supermarket(n, d, lam, policy="memory"))
+        logs = log_memory_fixed_point(Supermarket(math.inf, d, lam, policy="memory"), k + 1)
         assert logs[k] >= -math.log(n) > logs[k + 1]
 
 
@@ -110,12 +120,29 @@ def test_largest_level_that_some_queue_reaches():
     ("call", "sentence"),
     [
         (lambda: memory_exponent(0), "d = 0 is out of range"),
-        (lambda: log_memory_fixed_point(1.0, 2, 3), "lam = 1 is out of range"),
-        (lambda: log_memory_fixed_point(0.5, 2, 600), "beyond the largest double: choose levels <"),
+        (
+            lambda: log_memory_fixed_point(Supermarket(math.inf, 2, 1.0, policy="memory"), 3),
+            "lam = 1 is out of range",
+        ),
+        (
+            lambda: log_memory_fixed_point(Supermarket(math.inf, 2, 0.5, policy="memory"), 600),
+            "beyond the largest double: choose levels <",
+        ),
         (lambda: remembered_law([0.9, 0.5], 1), "profile must be a profile: 1 first"),
-        (lambda: memory_trajectory(0.5, 1, [1], start=[1, 0.2, 0.3]), "start must be a profile"),
-        (lambda: memory_trajectory(0.5, 1, [2, 1]), "times must be an increasing list"),
-        (lambda: memory_trajectory(0.5, 1, [-1]), "none below 0"),
+        (
+            lambda: memory_trajectory(
+                Supermarket(math.inf, 1, 0.5, policy="memory"), [1], start=[1, 0.2, 0.3]
+            ),
+            "start must be a profile",
+        ),
+        (
+            lambda: memory_trajectory(Supermarket(math.inf, 1, 0.5, policy="memory"), [2, 1]),
+            "times must be an increasing list",
+        ),
+        (
+            lambda: memory_trajectory(Supermarket(math.inf, 1, 0.5, policy="memory"), [-1]),
+            "none below 0",
+        ),
     ],
 )
 def test_bad_input_gets_one_sentence(call, sentence):
@@ -127,14 +154,20 @@ def test_bad_input_gets_one_sentence(call, sentence):
 @pytest.mark.parametrize("lam", [1e-17, 1e-12, 1e-3])
 def test_few_jobs_and_one_fresh_queue(lam):
     # v_2 = lam**2 exactly: Q_1 = 1 for d = 1.
-    assert log_memory_fixed_point(lam, 1, 2)[2] == pytest.approx(2 * np.log(lam), rel=1e-14)
+    assert log_memory_fixed_point(Supermarket(math.inf, 1, lam, policy="memory"), 2)[
+        2
+    ] == pytest.approx(2 * np.log(lam), rel=1e-14)
     assert remembered_law([1.0, lam], 1).tolist() == pytest.approx([0.0, 1.0], abs=1e-15)
 
 
 @pytest.mark.parametrize(("lam", "d"), [(0.5, 1), (0.8, 2), (0.9, 1)])
 def test_the_slowest_mode_of_the_equations_is_what_a_path_forgets_by(lam, d):
-    time = memory_relaxation_time(lam, d)
-    off = memory_trajectory(lam, d, [6 * time, 7 * time], start=[1, 1, 0.2])
-    fixed = np.exp(log_memory_fixed_point(lam, d, off.shape[1] - 1))
+    time = memory_relaxation_time(Supermarket(math.inf, d, lam, policy="memory"))
+    off = memory_trajectory(
+        Supermarket(math.inf, d, lam, policy="memory"), [6 * time, 7 * time], start=[1, 1, 0.2]
+    )
+    fixed = np.exp(
+        log_memory_fixed_point(Supermarket(math.inf, d, lam, policy="memory"), off.shape[1] - 1)
+    )
     far, near = (off - fixed)[:, 1]
     assert math.log(far / near) == pytest.approx(1, abs=0.01)

@@ -11,13 +11,13 @@ import pytest
 from oracles import JIT, counts_of, exact
 from scipy.stats import chi2
 
-from supermarket import ParameterError, relaxation_time, simulate
+from supermarket import ParameterError, Schedule, Supermarket, relaxation_time, simulate
 from supermarket.theory.small_chain import small_chain, two_level_rates
 
 
 @pytest.mark.parametrize(("n", "d", "longest"), [(1, 1, 5), (2, 3, 4), (3, 2, 4), (4, 2, 3)])
 def test_matrix_and_law_are_those_of_the_definition(n, d, longest):
-    chain = small_chain(n, d, 0.8, longest)
+    chain = small_chain(Supermarket(n, d, 0.8), longest)
     states, matrix, law = exact(n, d, 0.8, True, longest)
     rows = [chain.index(state) for state in states]
     assert sorted(rows) == list(range(len(states)))
@@ -32,7 +32,7 @@ def test_matrix_and_law_are_those_of_the_definition(n, d, longest):
 def test_one_choice_is_independent_queues(n, longest):
     """Each is an M/M/1 queue with a bound: geometric, and with known eigenvalues."""
     lam = 0.6
-    chain = small_chain(n, 1, lam, longest)
+    chain = small_chain(Supermarket(n, 1, lam), longest)
     one = lam ** np.arange(longest + 1)
     law = [math.prod(one[list(x)]) * orders(x) for x in chain.states.tolist()]
     np.testing.assert_allclose(chain.equilibrium, law / one.sum() ** n, rtol=0, atol=1e-13)
@@ -51,7 +51,7 @@ def orders(lengths):
 
 
 def test_mixing_is_that_of_the_powers_of_the_matrix():
-    chain = small_chain(3, 2, 0.7, 6)
+    chain = small_chain(Supermarket(3, 2, 0.7), 6)
     matrix, law = chain.matrix.toarray(), chain.equilibrium
     steps = [0, 1, 5, 5, 40]
     for start in ([0, 0, 0], [1, 6, 2]):
@@ -73,7 +73,10 @@ def test_mixing_is_that_of_the_powers_of_the_matrix():
 @pytest.mark.parametrize(("lam", "short", "long"), [(0.5, 6, 10), (0.7, 8, 16)])
 def test_the_error_covers_what_a_higher_bound_changes(lam, short, long):
     steps = np.arange(0, 200, 10)
-    narrow, wide = small_chain(3, 2, lam, short), small_chain(3, 2, lam, long)
+    narrow, wide = (
+        small_chain(Supermarket(3, 2, lam), short),
+        small_chain(Supermarket(3, 2, lam), long),
+    )
     for start in ([0, 0, 0], [short - 1] * 3):
         close, error = narrow.mixing(start, steps)
         exact_, _ = wide.mixing(start, steps)
@@ -100,7 +103,7 @@ def test_the_error_covers_what_a_higher_bound_changes(lam, short, long):
 def test_simulated_laws_are_the_exact_ones(n, longest, most, start):
     """At a time when the distance from equilibrium is about a half."""
     d, lam, runs = 2, 0.7, 3000 if JIT else 600
-    chain = small_chain(n, d, lam, longest)
+    chain = small_chain(Supermarket(n, d, lam), longest)
     lengths = [0 if start == "empty" else most] * n
     steps = np.arange(1, 200)
     distance, error = chain.mixing(lengths, steps)
@@ -110,9 +113,12 @@ def test_simulated_laws_are_the_exact_ones(n, longest, most, start):
     seen = np.zeros(len(law))
     for seed in np.random.SeedSequence(n).spawn(runs):
         run = simulate(
-            n, d, lam, horizon=m, time_unit="steps", warmup=0, batches=2, seed=seed,
-            start=[1.0] * (lengths[0] + 1), engine="scan",
-        )  # fmt: skip
+            Supermarket(n, d, lam),
+            Schedule(m, warmup=0, batches=2, unit="steps"),
+            seed=seed,
+            start=[1.0] * (lengths[0] + 1),
+            engine="scan",
+        )
         at_least = run.final[1 : longest + 1]  # a longer queue is as rare as what is pooled below
         seen[chain.index([(at_least > rank).sum() for rank in range(n)])] += 1
     expected = law * runs
@@ -128,7 +134,7 @@ def test_simulated_laws_are_the_exact_ones(n, longest, most, start):
 
 
 def test_counts_of_states_do_not_depend_on_the_order():
-    chain = small_chain(3, 2, 0.7, 4)
+    chain = small_chain(Supermarket(3, 2, 0.7), 4)
     for state in itertools.permutations((4, 1, 0)):
         assert chain.states[chain.index(state)].tolist() == [4, 1, 0]
     assert counts_of(chain.states[0], 4).tolist() == [3, 0, 0, 0, 0, 0]
@@ -137,7 +143,7 @@ def test_counts_of_states_do_not_depend_on_the_order():
 @pytest.mark.parametrize("lengths", [[1, 2], [0, 0, 5], [0, 0, -1], [0.5, 1, 1]])
 def test_a_state_that_is_not_one(lengths):
     with pytest.raises(ParameterError, match="a state of this chain is 3 whole numbers from 0 to"):
-        small_chain(3, 2, 0.7, 4).index(lengths)
+        small_chain(Supermarket(3, 2, 0.7), 4).index(lengths)
 
 
 @pytest.mark.parametrize(
@@ -151,25 +157,28 @@ def test_a_state_that_is_not_one(lengths):
 )
 def test_bad_input_gets_one_sentence(given, sentence):
     with pytest.raises(ParameterError, match=sentence):
-        small_chain(*given)
+        small_chain(Supermarket(*given[:3]), given[3])
 
 
 def test_rates_of_two_levels_are_those_of_the_chain_of_all_lengths():
     """30 queues of length at most 2, from the sorted lengths; none of the states left out."""
     n, d, lam = 30, 6, 0.8
-    chain = small_chain(n, d, lam, longest=2)
-    gap, second = two_level_rates(n, d, lam, spread=50)
+    chain = small_chain(Supermarket(n, d, lam), longest=2)
+    gap, second = two_level_rates(Supermarket(n, d, lam), spread=50)
     assert gap == pytest.approx(chain.gap * chain.steps_per_unit, rel=1e-7)
     assert second > 1.5 * gap
 
 
 def test_states_far_away_do_not_matter_and_the_gap_tends_to_the_mean_field():
-    near, wide = two_level_rates(500, 20, 0.97, spread=6), two_level_rates(500, 20, 0.97)
+    near, wide = (
+        two_level_rates(Supermarket(500, 20, 0.97), spread=6),
+        two_level_rates(Supermarket(500, 20, 0.97)),
+    )
     assert near[0] == pytest.approx(wide[0], rel=2e-3)
     assert near[1] == pytest.approx(wide[1], rel=5e-3)  # its states lie farther out
-    ratios = np.array([two_level_rates(n, 20, 0.97, 6) for n in (250, 500, 1000)])
-    ratios *= relaxation_time(0.97, 20)
+    ratios = np.array([two_level_rates(Supermarket(n, 20, 0.97), 6) for n in (250, 500, 1000)])
+    ratios *= relaxation_time(Supermarket(math.inf, 20, 0.97))
     assert np.all(np.diff(ratios[:, 0]) < 0)
     assert 1 < ratios[-1, 0] < 1.08
     with pytest.raises(ParameterError, match="choose a smaller n or d"):
-        two_level_rates(10**5, 20, 0.97)
+        two_level_rates(Supermarket(10**5, 20, 0.97))

@@ -3,13 +3,18 @@
 import numpy as np
 import pytest
 
-from supermarket import ParameterError, couple_queues, couple_ranks, small_chain
+from supermarket import (
+    ParameterError,
+    Supermarket,
+    couple,
+    small_chain,
+)
 from supermarket.theory.small_coupling import small_coupling
 
 
 @pytest.fixture(scope="module")
 def chain():
-    return small_chain(n=2, d=2, lam=0.6, longest=9)
+    return small_chain(Supermarket(2, 2, 0.6), longest=9)
 
 
 @pytest.mark.parametrize("by", ["queue", "rank"])
@@ -40,10 +45,10 @@ def test_it_is_the_coupling_that_is_run(chain, by):
     for seed, row in enumerate(drawn):
         state = chain.states[row]
         if by == "queue":
-            pair = couple_queues(2, 0.6, lengths=([0, 0], state), horizon=200, seed=seed)
+            starts = [0, 0], state
         else:
-            profile = (state[:, np.newaxis] >= np.arange(11)).mean(axis=0)
-            pair = couple_ranks(2, 2, 0.6, starts=("empty", profile), horizon=200, seed=seed)
+            starts = "empty", (state[:, np.newaxis] >= np.arange(11)).mean(axis=0)
+        pair = couple(Supermarket(2, 2, 0.6), 200, starts=starts, by=by, seed=seed)
         met.append(np.inf if pair.met is None else pair.met)
     for steps in (4, 12):
         expected = small_coupling(chain, by).apart([steps])[0]
@@ -53,13 +58,13 @@ def test_it_is_the_coupling_that_is_run(chain, by):
 
 def test_one_queue_of_length_at_most_one_by_hand():
     """Copies (0, 1) share each event: an arrival, or a departure, makes them one."""
-    pair = small_coupling(small_chain(n=1, d=2, lam=0.5, longest=1), "queue")
+    pair = small_coupling(small_chain(Supermarket(1, 2, 0.5), longest=1), "queue")
     assert pair.matrix.toarray() == pytest.approx(np.zeros((1, 1)))
     assert pair.apart([0, 1]) == pytest.approx([1 / 3, 0])
 
 
 def test_refuses():
-    chain = small_chain(n=4, d=2, lam=0.5, longest=12)
+    chain = small_chain(Supermarket(4, 2, 0.5), longest=12)
     with pytest.raises(ParameterError, match="choose fewer queues"):
         small_coupling(chain, "nothing")
     with pytest.raises(ParameterError, match="by = 'server' is not known"):

@@ -4,6 +4,7 @@ import math
 
 from scipy.optimize import brentq
 
+from supermarket.models.jsq import Supermarket
 from supermarket.service import Lomax
 from supermarket.service.named import named_law
 from supermarket.theory.choices import share_with
@@ -78,7 +79,7 @@ def exponential_instead(predicted: float, d: int, lam: float, k: int) -> list[fl
 
     Where the law is exponential only the latter; with two choices for one.
     """
-    tails = [fixed_point(lam, choices, 400) for choices in (d, d - 1 or 2)]
+    tails = [fixed_point(Supermarket(math.inf, choices, lam), 400) for choices in (d, d - 1 or 2)]
     found = [float(tail[k]) if k else float(tail[1:].sum()) for tail in tails]
     return [x for x in found if abs(x - predicted) > 1e-6 * predicted]
 
@@ -86,7 +87,7 @@ def exponential_instead(predicted: float, d: int, lam: float, k: int) -> list[fl
 def one_choice_less(service: str, d: int, lam: float, k: int) -> float:
     """Return P_k of the same service law with one choice less; for one choice, with two."""
     law = named_law("service", service)
-    return share_with(law, d - 1 or 2, lam / law.mean, k)
+    return share_with(Supermarket(math.inf, d - 1 or 2, lam / law.mean, service=law), k)
 
 
 def doubly_exponential(beta: float, d: int) -> list[str]:

@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 
+from supermarket.models.jsq import Supermarket
 from supermarket.theory.fixed_point import (
     fixed_point,
     mean_queue,
@@ -15,17 +16,17 @@ from supermarket.theory.refined_mean_field import mean_queue_correction
 
 def one_choice_less(lam: float, d: int, k: int) -> float:
     """Return the share of queues with at least k jobs with d - 1 choices; with 2 for d = 1."""
-    return float(fixed_point(lam, _other(d), k)[k])
+    return float(fixed_point(Supermarket(math.inf, _other(d), lam), k)[k])
 
 
 def mean_with_one_choice_less(lam: float, d: int) -> float:
     """Return the mean number of jobs per queue with d - 1 choices; with 2 for d = 1."""
-    return mean_queue(lam, _other(d))
+    return mean_queue(Supermarket(math.inf, _other(d), lam))
 
 
 def sojourn_with_one_choice_less(lam: float, d: int) -> float:
     """Return the mean time in the system with d - 1 choices; with 2 for d = 1."""
-    return mean_sojourn(lam, _other(d))
+    return mean_sojourn(Supermarket(math.inf, _other(d), lam))
 
 
 def other_fixed_point(lam: float, d: int) -> float:
@@ -33,13 +34,15 @@ def other_fixed_point(lam: float, d: int) -> float:
 
     It is that with 2 choices for d = 1.
     """
-    here, other = (fixed_point(lam, choices, 1000) for choices in (d, _other(d)))
+    here, other = (
+        fixed_point(Supermarket(math.inf, choices, lam), 1000) for choices in (d, _other(d))
+    )
     return float(np.max(np.abs(here - other)))
 
 
 def path_with_one_choice_less(lam: float, d: int, time: float, k: int = 0) -> float:
     """Return v_k at a time after an empty start with d - 1 choices; for k = 0 the mean queue."""
-    v = trajectory(lam, _other(d), [time], levels=_levels(lam, k))[0]
+    v = trajectory(Supermarket(math.inf, _other(d), lam), [time], levels=_levels(lam, k))[0]
     return float(v[k] if k else v[1:].sum())
 
 
@@ -49,7 +52,7 @@ def joined_with_one_choice_less(lam: float, d: int, k: int, time: float) -> floa
     The path is that of d choices from an empty start; with d = 1 it is as if 2 counted.
     """
     times = np.linspace(0.0, time, 401)
-    v = trajectory(lam, d, times, levels=_levels(lam, k))
+    v = trajectory(Supermarket(math.inf, d, lam), times, levels=_levels(lam, k))
     joined = [
         np.trapezoid(v[:, k - 1] ** choices - v[:, k] ** choices, times)
         for choices in (_other(d), d)
@@ -59,7 +62,7 @@ def joined_with_one_choice_less(lam: float, d: int, k: int, time: float) -> floa
 
 def uncorrected(lam: float, d: int, replacement: bool) -> list[float]:
     """Return no correction at all, and the one of the other rule of choice."""
-    return [0.0, mean_queue_correction(lam, d, replacement=not replacement)]
+    return [0.0, mean_queue_correction(Supermarket(math.inf, d, lam, replacement=not replacement))]
 
 
 def one_queue_in_n(n: int, lam: float) -> float:
@@ -80,7 +83,9 @@ def growth_with_one_choice_less(d: int) -> float:
 
 def step_with_other_choices(n: int, lam: float, d: int, k: int) -> list[float]:
     """Return the share of time with a queue of k jobs at this n, with d - 1 and d + 1 choices."""
-    return [-math.expm1(-n * fixed_point(lam, c, k)[k]) for c in (d - 1, d + 1)]
+    return [
+        -math.expm1(-n * fixed_point(Supermarket(math.inf, c, lam), k)[k]) for c in (d - 1, d + 1)
+    ]
 
 
 def _other(d: int) -> int:

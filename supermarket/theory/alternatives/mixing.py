@@ -7,6 +7,7 @@ import math
 
 import numpy as np
 
+from supermarket.models.jsq import Supermarket
 from supermarket.theory.drifts import drift, modes
 from supermarket.theory.fixed_point import k_lambda_d, relaxation_time
 
@@ -34,7 +35,7 @@ def gap_of_powers(n: int, alpha: float, beside: float) -> list[str]:
 
 
 def _failing(n: int, d: int, lam: float, eps: float) -> list[str]:
-    k, failing = k_lambda_d(lam, d), []
+    k, failing = k_lambda_d(Supermarket(math.inf, d, lam)), []
     if k < 2:
         failing.append(r"$k \ge 2$")
     if d**k * (1 - lam) < 2 * math.log(n) ** 2:
@@ -49,13 +50,13 @@ def distinct_choices(small_n: int, small_d: int, small_lam: float, longest: int)
     from supermarket.theory.small_chain import small_chain
 
     n, d = small_n, small_d
-    states = small_chain(n, d, small_lam, longest).states
+    states = small_chain(Supermarket(n, d, small_lam), longest).states
     counts = (states[:, :, np.newaxis] >= np.arange(longest + 2)).sum(axis=1)
     counts = counts[counts[:, longest] == 0]
     ways = np.array([math.comb(c, d) for c in range(n + 1)]) / math.comb(n, d) if n >= d else None
     if ways is None:
         return [1.0]
-    rates = drift(counts, d, small_lam)
+    rates = drift(Supermarket(math.inf, d, small_lam), counts)
     joins = small_lam * n * -np.diff((counts / n) ** d, axis=1)
     distinct = small_lam * n * -np.diff(ways[counts], axis=1)
     other = rates[:, 1:] - joins + distinct
@@ -72,7 +73,7 @@ def slopes_of_others(
 ) -> list[float]:
     """Return the slope by A_k; 0 for a drift of Q_j alone; or, for the level before, that of w."""
     if quantity == "rate":
-        return [float(modes(lam, d, k).rates[j - 1])]
+        return [float(modes(Supermarket(math.inf, d, lam), k).rates[j - 1])]
     return [0.0] if quantity == "next" else [1.0]
 
 
@@ -129,7 +130,7 @@ def sides_of_the_gap(predicted: float) -> list[float]:
 
 def limit_over_drift(lam: float, d: int, k: int) -> float:
     """Return (lam d)**-(k-1) over the smallest eigenvalue of the linearised drift."""
-    return power_of_choices(lam, d, k) * relaxation_time(lam, d)
+    return power_of_choices(lam, d, k) * relaxation_time(Supermarket(math.inf, d, lam))
 
 
 def other_multiples(predicted: float) -> list[float]:

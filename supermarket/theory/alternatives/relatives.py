@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from supermarket.models.jsq import Supermarket
 from supermarket.pools import ServerPools, server_pools
 from supermarket.service.named import named_law
 from supermarket.stations import JacksonNetwork, jackson_network
@@ -128,7 +129,10 @@ def _deficit_of_fewest(capacity: tuple[float, ...], rho: float) -> float:
 
 def plain_share(predicted: float, lam: float, d: int, k: int) -> list[float]:
     """Return the shares with d and with d + 1 fresh queues and no memory, where they differ."""
-    return _others(predicted, [fixed_point(lam, choices, k)[k] for choices in (d, d + 1)])
+    return _others(
+        predicted,
+        [fixed_point(Supermarket(math.inf, choices, lam), k)[k] for choices in (d, d + 1)],
+    )
 
 
 def plain_exponents(d: int) -> list[float]:
@@ -138,18 +142,18 @@ def plain_exponents(d: int) -> list[float]:
 
 def plain_ratio(predicted: float, lam: float, d: int, k: int) -> list[float]:
     """Return log u_k / log u_(k-1) with d and with d + 1 fresh queues and no memory."""
-    logs = [log_fixed_point(lam, choices, k) for choices in (d, d + 1)]
+    logs = [log_fixed_point(Supermarket(math.inf, choices, lam), k) for choices in (d, d + 1)]
     return _others(predicted, [log[k] / log[k - 1] for log in logs])
 
 
 def plain_jobs(lam: float, d: int) -> float:
     """Return the mean number of jobs with as many looks, all fresh."""
-    return float(mean_queue(lam, d + 1))
+    return float(mean_queue(Supermarket(math.inf, d + 1, lam)))
 
 
 def plain_longest(lam: float, d: int, n: int, k: int) -> float:
     """Return the share of time with a queue of length k if one more queue were fresh instead."""
-    return -math.expm1(-n * fixed_point(lam, d + 1, k)[k])
+    return -math.expm1(-n * fixed_point(Supermarket(math.inf, d + 1, lam), k)[k])
 
 
 def _others(predicted: float, values: Sequence[float]) -> list[float]:
@@ -168,8 +172,11 @@ def station_shares(
     """Return u(station, k) without jobs that come back, and with d - 1 choices (2 for d = 1)."""
     network = jackson_network(arrivals, routing, d, service=service)
     rho = network.loads[station]
-    once = fixed_point(_first_visits(network)[station], d, k)[k]
-    return [float(once), float(fixed_point(rho, d - 1 if d > 1 else 2, k)[k])]
+    once = fixed_point(Supermarket(math.inf, d, _first_visits(network)[station]), k)[k]
+    return [
+        float(once),
+        float(fixed_point(Supermarket(math.inf, d - 1 if d > 1 else 2, rho), k)[k]),
+    ]
 
 
 def stations_apart(
@@ -178,8 +185,11 @@ def stations_apart(
 ) -> float:  # fmt: skip
     """Return the difference of two networks, over u(station, k), without jobs that come back."""
     pair = _pair(arrivals, routing, service, d, other_routing, other_service)
-    one, two = (fixed_point(_first_visits(network)[station], d, k)[k] for network in pair)
-    return float((one - two) / fixed_point(pair[0].loads[station], d, k)[k])
+    one, two = (
+        fixed_point(Supermarket(math.inf, d, _first_visits(network)[station]), k)[k]
+        for network in pair
+    )
+    return float((one - two) / fixed_point(Supermarket(math.inf, d, pair[0].loads[station]), k)[k])
 
 
 def burst_elsewhere(
@@ -229,14 +239,18 @@ def other_order(
     law = named_law("service", service).scaled(1.0)
 
     def plain(choices: int) -> float:
-        return float(fixed_point(lam, choices, k)[k] if k else mean_queue(lam, choices))
+        return float(
+            fixed_point(Supermarket(math.inf, choices, lam), k)[k]
+            if k
+            else mean_queue(Supermarket(math.inf, choices, lam))
+        )
 
     if discipline == "fifo":
         other = plain(d)
     elif k:
-        other = share_with(law, d, lam, k)
+        other = share_with(Supermarket(math.inf, d, lam, service=law), k)
     else:
-        other = lam * mean_sojourn_fifo(law, d, lam)
+        other = lam * mean_sojourn_fifo(Supermarket(math.inf, d, lam, service=law))
     return [x for x in (other, plain(d - 1 or 2)) if abs(x - predicted) > 1e-6 * predicted]
 
 

@@ -2,6 +2,7 @@
 
 import math
 
+from supermarket.models.jsq import Supermarket
 from supermarket.theory.fixed_point import fixed_point, k_lambda_d
 from supermarket.theory.near_saturation import (
     fixed_point_shorter,
@@ -15,7 +16,11 @@ from supermarket.theory.refined_mean_field import refined_mean_field
 
 def theorem_1_2(n: int, d: int, lam: float, eps: float = 0.1) -> list[str]:
     """Return which of (A), (B), (C) fail, with a factor of 1 in (C)."""
-    return [f"({h.name[0]}) {h.statement}" for h in hypotheses(n, d, lam, eps) if not h.holds]
+    return [
+        f"({h.name[0]}) {h.statement}"
+        for h in hypotheses(Supermarket(n, d, lam), eps)
+        if not h.holds
+    ]
 
 
 def single_lengths(n: int, d: int, lam: float, eps: float = 0.1) -> list[str]:
@@ -85,7 +90,7 @@ def outside_slowest_load(
 
 def one_length(d: int, lam: float) -> list[str]:
     """Return whether there are fewer than 1 / (1 - lam) choices."""
-    return [] if k_lambda_d(lam, d) == 1 else ["d ≥ 1/(1 − λ)"]
+    return [] if k_lambda_d(Supermarket(math.inf, d, lam)) == 1 else ["d ≥ 1/(1 − λ)"]
 
 
 def constant_of_the_paper(eps: float = 0.1) -> float:
@@ -95,24 +100,27 @@ def constant_of_the_paper(eps: float = 0.1) -> float:
 
 def leading_and_uncorrected(d: int, lam: float, level: int) -> list[float]:
     """Return a leading term and what the fixed point has in its place, both over the former."""
-    leading = leading_shorter(lam, d, level)[level]
-    return [1.0, float(fixed_point_shorter(lam, d, level)[level] / leading)]
+    leading = leading_shorter(Supermarket(math.inf, d, lam), level)[level]
+    return [1.0, float(fixed_point_shorter(Supermarket(math.inf, d, lam), level)[level] / leading)]
 
 
 def independent_share(n: int, d: int, lam: float, eps: float = 0.1) -> float:
     """Return the share of time in the good set if the queues were independent."""
-    return linear_good_set_share(n, d, lam, eps, independent=True)
+    return linear_good_set_share(Supermarket(n, d, lam), eps, independent=True)
 
 
 def longer_otherwise(n: int, d: int, lam: float) -> list[float]:
     """Return the mean number of queues longer than k: without fluctuations; with d - 1 choices."""
-    k = k_lambda_d(lam, d)
-    return [n * float(fixed_point(lam, d, k + 1)[k + 1]), mean_of_longer(n, d - 1, lam, k=k)]
+    k = k_lambda_d(Supermarket(math.inf, d, lam))
+    return [
+        n * float(fixed_point(Supermarket(math.inf, d, lam), k + 1)[k + 1]),
+        mean_of_longer(Supermarket(n, d - 1, lam), k=k),
+    ]
 
 
 def share_with_one_choice_less(n: int, d: int, lam: float, length: int) -> float:
     """Return the share of queues of a length, with d - 1 choices."""
-    levels = refined_mean_field(lam, d - 1, n, length + 1)
+    levels = refined_mean_field(Supermarket(n, d - 1, lam), length + 1)
     return float(levels[length] - levels[length + 1])
 
 

@@ -5,8 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from supermarket import cavity
-from supermarket.service import Exponential, Lomax
+from supermarket import Supermarket, cavity
+from supermarket.service import Lomax
 from supermarket.statements import find
 from supermarket.theory.alternatives import fifo
 from supermarket.theory.fifo_tails import (
@@ -42,7 +42,9 @@ def test_the_rate_of_the_mean_is_another_one(d, lam, weight):
     if d == 2:  # 1 = c lam**2 (1 - exp(-r)) (1 + exp(r))
         assert c * lam**2 * (math.exp(wrong) - math.exp(-wrong)) == pytest.approx(1.0)
     if weight == 1:
-        found = exponential_limit(cavity(Lomax(critical_beta(d)), d, lam, 60).log_tail)
+        found = exponential_limit(
+            cavity(Supermarket(math.inf, d, lam, service=Lomax(critical_beta(d))), 60).log_tail
+        )
         assert found.low <= right <= found.high < wrong or wrong < found.low
 
 
@@ -59,7 +61,7 @@ def test_prefactors_without_their_constants():
 
 
 def test_shares_of_other_systems():
-    heavy = cavity(Lomax(2.5), 2, 0.7, 6).tail
+    heavy = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(2.5)), 6).tail
     same, less = fifo.exponential_instead(float(heavy[4]), 2, 0.7, 4)
     assert same == pytest.approx(0.7**15)
     assert less == pytest.approx(0.7**4)
@@ -68,7 +70,7 @@ def test_shares_of_other_systems():
     assert fifo.exponential_instead(3.0, 2, 0.9, 0)[1] == pytest.approx(9.0)
     assert fifo.one_choice_less("Exponential()", 3, 0.7, 3) == pytest.approx(0.7**7)
     assert fifo.one_choice_less("Lomax(2.5)", 1, 0.7, 4) == pytest.approx(heavy[4])
-    assert cavity(Exponential(), 2, 0.7, 3).tail[3] == pytest.approx(0.7**7)
+    assert cavity(Supermarket(math.inf, 2, 0.7), 3).tail[3] == pytest.approx(0.7**7)
 
 
 def test_hypotheses():

@@ -4,22 +4,24 @@ import math
 
 import pytest
 
-from supermarket import fixed_point, mean_queue, mean_sojourn, trajectory
+from supermarket import Supermarket, fixed_point, mean_queue, mean_sojourn, trajectory
 from supermarket.theory.alternatives import mean_field
 from supermarket.theory.refined_mean_field import mean_queue_correction
 
 
 def test_one_choice_less_is_that_and_two_for_one():
-    assert mean_field.one_choice_less(0.8, 3, 2) == fixed_point(0.8, 2, 2)[2]
-    assert mean_field.one_choice_less(0.8, 1, 2) == fixed_point(0.8, 2, 2)[2]
-    assert mean_field.mean_with_one_choice_less(0.8, 2) == mean_queue(0.8, 1)
-    assert mean_field.sojourn_with_one_choice_less(0.8, 5) == mean_sojourn(0.8, 4)
+    assert mean_field.one_choice_less(0.8, 3, 2) == fixed_point(Supermarket(math.inf, 2, 0.8), 2)[2]
+    assert mean_field.one_choice_less(0.8, 1, 2) == fixed_point(Supermarket(math.inf, 2, 0.8), 2)[2]
+    assert mean_field.mean_with_one_choice_less(0.8, 2) == mean_queue(Supermarket(math.inf, 1, 0.8))
+    assert mean_field.sojourn_with_one_choice_less(0.8, 5) == mean_sojourn(
+        Supermarket(math.inf, 4, 0.8)
+    )
     # 0.8**7 against 0.8**3 at level 3, which no other level exceeds.
     assert mean_field.other_fixed_point(0.8, 2) == pytest.approx(0.8**4 - 0.8**15)
 
 
 def test_paths():
-    v = trajectory(0.8, 1, [2.0], levels=120)[0]
+    v = trajectory(Supermarket(math.inf, 1, 0.8), [2.0], levels=120)[0]
     assert mean_field.path_with_one_choice_less(0.8, 2, 2.0, 2) == pytest.approx(v[2], abs=1e-8)
     assert mean_field.path_with_one_choice_less(0.8, 2, 2.0) == pytest.approx(v[1:].sum(), abs=1e-7)
 
@@ -36,8 +38,10 @@ def test_jobs_joined_differ_as_the_powers_do():
 def test_no_correction_and_that_of_the_other_rule():
     zero, other = mean_field.uncorrected(0.9, 2, True)
     assert zero == 0
-    assert other == mean_queue_correction(0.9, 2, replacement=False)
-    assert mean_field.uncorrected(0.9, 2, False)[1] == mean_queue_correction(0.9, 2)
+    assert other == mean_queue_correction(Supermarket(math.inf, 2, 0.9, replacement=False))
+    assert mean_field.uncorrected(0.9, 2, False)[1] == mean_queue_correction(
+        Supermarket(math.inf, 2, 0.9)
+    )
 
 
 def test_growth_of_the_maximum():

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import pytest
 
-from supermarket import relaxation_time
+from supermarket import Supermarket, relaxation_time
 from supermarket.theory.alternatives import mixing
 from supermarket.theory.drifts import drift, modes
 
@@ -51,7 +51,7 @@ def test_the_drift_with_distinct_queues_is_that_of_every_list():
         for x in state:
             if x > 0:
                 change[x] -= 1 / n
-        with_replacement = drift(counts, d, lam) / n
+        with_replacement = drift(Supermarket(math.inf, d, lam), counts) / n
         worst = max(worst, np.abs(change - with_replacement)[1:].max() / (1 + lam))
     assert mixing.distinct_choices(n, d, lam, longest) == pytest.approx([worst])
     assert worst > 0.03
@@ -60,11 +60,15 @@ def test_the_drift_with_distinct_queues_is_that_of_every_list():
 
 def test_rates_and_slopes_of_the_alternatives():
     lam, d, k = 0.97, 20, 2
-    assert mixing.slopes_of_others(1.0, lam, d, k, 2, "rate") == [modes(lam, d, k).rates[1]]
+    assert mixing.slopes_of_others(1.0, lam, d, k, 2, "rate") == [
+        modes(Supermarket(math.inf, d, lam), k).rates[1]
+    ]
     assert mixing.slopes_of_others(1.0, lam, d, k, 1, "next") == [0.0]
     assert mixing.slopes_of_others(0.0, lam, d, k, 2, "before") == [1.0]
     assert mixing.power_of_choices(lam, d, k) == pytest.approx(1 / 19.4)
-    assert mixing.limit_over_drift(lam, d, k) == pytest.approx(relaxation_time(lam, d) / 19.4)
+    assert mixing.limit_over_drift(lam, d, k) == pytest.approx(
+        relaxation_time(Supermarket(math.inf, d, lam)) / 19.4
+    )
     assert mixing.unit_for_step(1 / (1 + lam), lam)[0] == pytest.approx(1)
     assert mixing.one_level_off(1.0, 10) == [0.1, 10.0]
     assert mixing.levels_beside(1.8) == pytest.approx([0.8, 2.8])

@@ -5,8 +5,7 @@ import math
 import pytest
 from numba import config
 
-from supermarket import fixed_point, mean_queue
-from supermarket.chains.server_pools import simulate_pools
+from supermarket import PoolSystem, Supermarket, fixed_point, mean_queue, simulate
 from supermarket.theory import utility
 from supermarket.theory.alternatives import relatives
 from supermarket.theory.fixed_point import log_fixed_point
@@ -69,12 +68,12 @@ def test_a_threshold_that_is_too_high_fills_at_random():
     """
     pools = relatives._pools(tuple(CAPACITY))
     best = utility.optimum(pools, 10.25)
-    run = simulate_pools(
-        pools, 60_000, 10.25, policy="threshold", threshold=best.rank + 1, tolerance=0.999,
-        horizon=40, seed=1,
-    )  # fmt: skip
-    assert set(run.thresholds) == {best.rank + 1}
-    assert run.misplaced == pytest.approx(relatives._threshold_too_high(CAPACITY, 10.25), rel=0.05)
+    shop = PoolSystem(pools, 60_000, 10.25, "threshold", tolerance=0.999, threshold=best.rank + 1)
+    run = simulate(shop, 40, seed=1)
+    assert run["threshold"][best.rank + 1] == pytest.approx(1)
+    assert run["misplaced"] == pytest.approx(
+        relatives._threshold_too_high(CAPACITY, 10.25), rel=0.05
+    )
 
 
 def test_many_more_pairs_than_are_needed_are_not_better_than_that():
@@ -92,9 +91,9 @@ def test_the_fewest_tasks_are_as_even_as_can_be():
     # 0.03 is ten standard deviations, an error of 6 % seen as surely; without the JIT, where the
     # bias is 0.0034, 4.6 (false alarm 2e-6) and 5.
     n = 500 if config.DISABLE_JIT else 2000
-    run = simulate_pools(pools, n, 10.25, policy="jsq", horizon=20, seed=1)
+    run = simulate(PoolSystem(pools, n, 10.25, policy="jsq"), 20, seed=1)
     _, jsq = relatives.wrong_assignments(CAPACITY, 10.25)
-    assert run.misplaced == pytest.approx(jsq, rel=0.03)
+    assert run["misplaced"] == pytest.approx(jsq, rel=0.03)
 
 
 def test_a_tolerance_that_keeps_the_threshold_too_high_is_named():
@@ -109,9 +108,9 @@ def test_without_memory_is_the_plain_fixed_point():
     assert relatives.plain_share(0.3, 0.8, 2, 3) == pytest.approx([0.8**7, 0.8**13])
     assert sorted(relatives.plain_exponents(1)) == [2 / (1.5 + math.sqrt(1.25))]
     assert len(relatives.plain_exponents(3)) == 2
-    logs = log_fixed_point(0.8, 3, 4)
+    logs = log_fixed_point(Supermarket(math.inf, 3, 0.8), 4)
     assert relatives.plain_ratio(9.0, 0.8, 2, 4)[1] == pytest.approx(logs[4] / logs[3])
-    assert relatives.plain_jobs(0.8, 1) == mean_queue(0.8, 2)
+    assert relatives.plain_jobs(0.8, 1) == mean_queue(Supermarket(math.inf, 2, 0.8))
     often = relatives.plain_longest(0.8, 1, 100, 4)
     assert often == pytest.approx(1 - math.exp(-100 * 0.8**15))
 
@@ -121,7 +120,7 @@ def test_a_job_that_comes_back_counts_once():
     assert once == pytest.approx(0.75**3)  # 0.6 jobs come, and 0.8 could be served
     assert less == pytest.approx((0.6 / (1 - 0.7 * 0.1 / 0.6) / 0.8) ** 2)
     _, more = relatives.station_shares(**WORKSHOP, d=1, station=2, k=2)
-    assert more == pytest.approx(fixed_point(0.5283018867924528, 2, 2)[2])
+    assert more == pytest.approx(fixed_point(Supermarket(math.inf, 2, 0.5283018867924528), 2)[2])
 
 
 def test_two_networks_of_the_same_loads_differ_in_who_comes_back():
@@ -134,7 +133,9 @@ def test_two_networks_of_the_same_loads_differ_in_who_comes_back():
 
 def test_the_burst_ends_where_the_loads_say():
     late = relatives.burst_elsewhere(**WORKSHOP, **OTHER, choices=2, burst=6, station=1, time=150.0)
-    assert late == pytest.approx(fixed_point(0.7924528301886792, 2, 40)[1:].sum(), abs=1e-4)
+    assert late == pytest.approx(
+        fixed_point(Supermarket(math.inf, 2, 0.7924528301886792), 40)[1:].sum(), abs=1e-4
+    )
 
 
 def test_stations_that_differ_are_beyond_the_theorem():
@@ -143,7 +144,7 @@ def test_stations_that_differ_are_beyond_the_theorem():
 
 
 def test_other_orders_are_left_out_where_they_are_the_same():
-    tail = fixed_point(0.7, 2, 60)
+    tail = fixed_point(Supermarket(math.inf, 2, 0.7), 60)
     plain = relatives.other_order(tail[3], "Exponential()", "ps", 2, 0.7, 3)
     assert plain == pytest.approx([0.7**3])
     jobs = relatives.other_order(tail[1:].sum(), "Lomax(2.5)", "lifo", 2, 0.7, 0)

@@ -1,8 +1,10 @@
 """Hypotheses that fail, alternatives that differ: what verdicts near saturation are told from."""
 
+from math import inf
+
 import pytest
 
-from supermarket import fixed_point, k_lambda_d
+from supermarket import Supermarket, fixed_point, k_lambda_d
 from supermarket.theory.alternatives import saturation
 from supermarket.theory.families import few_choices, slow_load, slowest_load
 from supermarket.theory.near_saturation import mean_of_longer, power_case
@@ -79,13 +81,15 @@ def test_one_length():
 
 def test_alternatives_are_other_numbers():
     n, d, lam = 10**6, 30, 0.9833
-    here = mean_of_longer(n, d, lam)
+    here = mean_of_longer(Supermarket(n, d, lam))
     still, fewer = saturation.longer_otherwise(n, d, lam)
-    assert still == pytest.approx(n * fixed_point(lam, d, 3)[3])
+    assert still == pytest.approx(n * fixed_point(Supermarket(inf, d, lam), 3)[3])
     assert 1.01 * still < here < fewer / 2
-    assert fewer == mean_of_longer(n, d - 1, lam, k=k_lambda_d(lam, d))
+    assert fewer == mean_of_longer(
+        Supermarket(n, d - 1, lam), k=k_lambda_d(Supermarket(inf, d, lam))
+    )
     share = saturation.share_with_one_choice_less(10**12, d, lam, 2)
-    pi = fixed_point(lam, d - 1, 3)
+    pi = fixed_point(Supermarket(inf, d - 1, lam), 3)
     assert share == pytest.approx(pi[2] - pi[3], rel=1e-6)
     assert saturation.half_and_double(3.0) == [1.5, 6.0]
     leading, fixed = saturation.leading_and_uncorrected(30, 0.98, 2)

@@ -1,0 +1,1 @@
+"""Measurements: one `simulate`, its schedule and its result."""

@@ -1,0 +1,386 @@
+"""What a run gave: labelled quantities, each with its batches, and one way to an interval."""
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.random import SeedSequence
+from numpy.typing import ArrayLike, NDArray
+
+import supermarket
+from supermarket.runs.schedule import Schedule
+from supermarket.statistics import Interval, batch_interval, time_share_interval
+from supermarket.validation import ParameterError, choice, integer, positive
+
+
+@dataclass(frozen=True, repr=False)
+class Run:
+    """What one run gave, and everything that made it.
+
+    ``run[name]`` is the mean of a quantity over the run, and `interval` its interval.
+
+    Attributes
+    ----------
+    model : Supermarket, JacksonNetwork or PoolSystem
+        What was simulated; of one station of a network, its queues as a model of their own.
+    schedule : Schedule
+        When it was measured.
+    start : str
+        The name of the start, or "given".
+    seed : tuple
+        (entropy, spawn key) of the seed sequence.
+    engine : str
+        What made the events.
+    events : int
+        Events made, those of the warm-up included: for exponential service with steps of the chain
+        that change nothing, of leaps their number.
+    path : ndarray of int64, shape (m, levels) or, for pools, (m, classes, levels)
+        The state at each of `times`: ``path[j, i]`` is the number of queues with length at least i;
+        ``path[j, c, i - 1]`` the number of pools of class c with at least i tasks.
+    final : ndarray of int64
+        The state at the end.
+    batches : dict of str to ndarray of float64, shape (batches, ...)
+        Averages over consecutive stretches of equal length, by name.
+
+        - "profile", (batches, levels): the share of queues with length at least i; for pools
+          (batches, classes, levels): of class c with at least i + 1 tasks.
+        - "maximum", (batches, levels): the law of the maximum queue length.
+        - "squares", (batches, levels), of single jobs: the squared number of queues with length at
+          least i.
+        - "sojourns", (batches, 512), and "sojourn sums", (batches,), of single jobs: the number of
+          jobs whose sojourn time is at least each time of the grid, and the sum of their sojourn
+          times. FIFO: of the jobs that came in the batch; otherwise of those that left in it.
+        - "utility", "misplaced", "tasks", (batches,), of pools: the aggregate utility per pool,
+          what the best assignment of the same tasks would add to it, the number of tasks per pool.
+        - "threshold", (batches, classes * levels), of pools: the share of time at each threshold.
+    ends : ndarray of int64, shape (batches, levels)
+        The state at the end of each batch; empty for pools.
+    extra : dict of str to anything
+        What only this kind of run has: "sojourn grid"; "lengths", the queues at the end; "step" and
+        "bias" of leaps; "threshold path" and "most tasks" of pools; "moves" of a network.
+    stations : dict of str to Run
+        Of a network, the runs of its stations by name.
+    version : str
+        The version of the package.
+
+    Examples
+    --------
+    >>> from supermarket import Supermarket, simulate
+    >>> run = simulate(Supermarket(n=100, d=2, lam=0.7), 200, seed=1)
+    >>> run
+    <Run of Supermarket(n=100, d=2, lam=0.7): horizon 200, 37399 events, ranks>
+    >>> found = run.interval("profile", 0.99, at=2)
+    >>> bool(found.low < 0.343 < found.high)
+    True
+    """
+
+    model: Any
+    schedule: Schedule
+    start: str
+    seed: tuple[int, tuple[int, ...]]
+    engine: str
+    events: int
+    path: NDArray[np.int64]
+    final: NDArray[np.int64]
+    batches: Mapping[str, NDArray[np.float64]]
+    ends: NDArray[np.int64]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    stations: "Mapping[str, Run]" = field(default_factory=dict)
+    version: str = supermarket.__version__
+
+    def __repr__(self) -> str:
+        """Return one line."""
+        horizon = f"horizon {self.schedule.horizon:g}"
+        return f"<Run of {self.model!r}: {horizon}, {self.events} events, {self.engine}>"
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        """Return the mean over the run of a quantity that has batches."""
+        values = self._batches_of(name)
+        if self.schedule.unit == "service":  # batches of one length
+            return values.mean(axis=0)
+        return np.tensordot(self.schedule.weights, values, 1)
+
+    def _batches_of(self, name: str) -> NDArray[np.float64]:
+        self._check(name, self.batches)
+        return self.batches[name]
+
+    def _check(self, quantity: str, known: Collection[str]) -> None:
+        if not self.batches:
+            raise ParameterError(f"{self!r} has no averages of its own: its stations have.")
+        choice("quantity", quantity, known)
+
+    @property
+    def times(self) -> NDArray[np.float64]:
+        """The times of `path`, since the end of the warm-up, shape (m,)."""
+        return np.array(self.schedule.times)
+
+    @property
+    def profile(self) -> NDArray[np.float64]:
+        """Time-averaged share of queues with length at least i: 0 where none was that long."""
+        return self["profile"]
+
+    @property
+    def mean_queue(self) -> float:
+        """Time-averaged number of jobs per queue, of tasks per pool."""
+        return float(self["tasks"] if "tasks" in self.batches else self.profile[1:].sum())
+
+    @property
+    def max_queue(self) -> dict[int, float]:
+        """Length to the share of time for which it was the maximum queue length."""
+        law = self["maximum"]
+        return {int(m): float(law[m]) for m in np.flatnonzero(law > 0)}
+
+    @property
+    def mean_sojourn(self) -> float:
+        """Mean time that a job spends waiting and in service; NaN if none was seen."""
+        jobs = self._batches_of("sojourns")[:, 0].sum()
+        return float(self.batches["sojourn sums"].sum() / jobs) if jobs else math.nan
+
+    @property
+    def sojourn_survival(self) -> NDArray[np.float64]:
+        """Share of jobs with a sojourn time of at least each time of the "sojourn grid"."""
+        jobs = self._batches_of("sojourns").sum(axis=0)
+        return jobs / jobs[0] if jobs[0] else np.full(len(jobs), math.nan)
+
+    @property
+    def relaxation_time(self) -> float | None:
+        """Time in which the chain forgets its start, in the schedule's unit, if theory knows it."""
+        from supermarket.models.jsq import Supermarket
+        from supermarket.theory.fixed_point import relaxation_time
+
+        model = self.model
+        alone = self.engine not in ("jobs", "network")  # a chain of its own, in its own time
+        if not (alone and isinstance(model, Supermarket) and model.policy == "jsq"):
+            return None
+        per_unit = model.n * (1 + model.lam) if self.schedule.unit == "steps" else 1.0
+        return relaxation_time(model) * per_unit
+
+    def relaxations(self, relaxation_time: float | None = None) -> float | None:
+        """Return the length of the run in relaxation times: those given, or its own if known."""
+        if relaxation_time is None:
+            relaxation_time = self.relaxation_time
+        else:
+            relaxation_time = positive("relaxation_time", relaxation_time)
+        return None if relaxation_time is None else self.schedule.horizon / relaxation_time
+
+    def interval(
+        self,
+        quantity: str,
+        confidence: float = 0.95,
+        *,
+        at: ArrayLike | None = None,
+        among: int = 1,
+        relaxation_time: float | None = None,
+    ) -> Interval:
+        """Return the interval for a mean in equilibrium, from the batches.
+
+        Parameters
+        ----------
+        quantity : str
+            What there are means of:
+
+            - "profile": the share of queues with length at least i, for each i or that of `at`;
+              for pools that of class c with at least j tasks, `at` = (c, j);
+            - "length": the share of queues with exactly the length `at`;
+            - "mean queue": the number of jobs per queue;
+            - "maximum": the maximum queue length; or the share of time for which it was one of the
+              lengths of `at` (see `supermarket.statistics.time_share_interval`, which holds also
+              where it always was, or never);
+            - "sojourn": the sojourn time of single jobs; "sojourn survival": the share of jobs
+              that stay at least each time of the grid;
+            - "covariance": n times the covariance of two queues' indicators of length at least i;
+            - "utility" and "misplaced" of pools, the latter far narrower. The number of tasks is
+              Poisson of mean n rho under every policy: it and the best utility for it are control
+              variates (see `supermarket.controls.controlled_interval`).
+        confidence : float
+            In (0, 1).
+        at : int or array_like of int, optional
+            Which part of the quantity is meant, as above.
+        among : int
+            The number of intervals that are to hold together, as in
+            `supermarket.statistics.batch_interval`.
+        relaxation_time : float, optional
+            In the unit of the schedule, where one is known that is better than this run's own.
+
+        Returns
+        -------
+        Interval
+            Refused if the run is not `supermarket.statistics.ENOUGH` times as long as the
+            relaxation time.
+
+        Raises
+        ------
+        ParameterError
+            If the run has no such quantity.
+        """
+        known = {name: make for name, make in _QUANTITIES.items() if _needs(name) in self.batches}
+        self._check(quantity, known)
+        if at is not None and quantity not in ("profile", "length", "maximum"):
+            raise ParameterError(f"at = {at!r} is for 'profile', 'length' and 'maximum' alone.")
+        relaxations = self.relaxations(relaxation_time)
+        if quantity == "maximum" and at is not None:
+            if relaxations is None:
+                raise ParameterError(f"{self!r} has no relaxation time that theory knows.")
+            share = sum(self.max_queue.get(int(length), 0.0) for length in np.ravel(at))
+            return time_share_interval(share, relaxations, confidence, among=among)
+        seen = known[quantity](self, at)
+        if isinstance(seen, Interval):
+            return replace(seen, confidence=confidence)
+        if seen.controls is not None:
+            from supermarket.controls import controlled_interval
+
+            return controlled_interval(
+                seen.batches, seen.controls, confidence, among=among, relaxations=relaxations
+            )
+        if seen.ends is None:
+            relaxations = None
+        found = batch_interval(
+            seen.batches, confidence, among=among, snapshots=seen.ends, relaxations=relaxations
+        )
+        return found if seen.estimate is None else replace(found, estimate=seen.estimate)
+
+    def covariance_batches(self) -> NDArray[np.float64]:
+        r"""Return what each batch says of the covariances of two different queues.
+
+        At level i it is :math:`n \operatorname{Cov}(1\{Q_1 \ge i\}, 1\{Q_2 \ge i\})`. Queues are
+        exchangeable, so with S of them of length at least i the covariance is
+        E S (S - 1) / (n (n - 1)) - (E S / n)**2, and the means are over time. The second mean is
+        that of the whole run, with the error of each batch to first order, so that the mean of the
+        batches is the estimate. A run of length T has a bias of order 1 / T.
+
+        Returns
+        -------
+        ndarray of float64, shape (batches, levels)
+
+        Raises
+        ------
+        ParameterError
+            If there is only one queue.
+        """
+        n = self.model.n
+        if n == 1:
+            raise ParameterError("n = 1 has no two queues to compare: choose n >= 2.")
+        squares = self._batches_of("squares")
+        mean, profiles = self.profile, self.batches["profile"]
+        pairs = (squares / n - profiles) / (n - 1)
+        return n * (pairs - 2 * mean * profiles + mean**2)
+
+    def max_queue_range(self, share: float = 0.98) -> "MaxQueueRange":
+        """Return the lengths that the maximum took for this share of the time, and its median.
+
+        The same share of the time, (1 - share) / 2, is left out at either side. That is what was
+        seen: see `supermarket.statistics.time_share_interval` for what may be said of equilibrium.
+        """
+        law = self.max_queue
+        lengths = sorted(law)
+        below = np.cumsum([law[length] for length in lengths])
+        low, middle, high = (
+            float(lengths[min(int(np.searchsorted(below, level)), len(lengths) - 1)])
+            for level in ((1 - share) / 2, 0.5, (1 + share) / 2)
+        )
+        return MaxQueueRange(middle, low, high)
+
+
+class MaxQueueRange(NamedTuple):
+    """Maximum queue lengths: the median over time, and the ends of the range that was taken."""
+
+    median: float
+    low: float
+    high: float
+
+
+class _Seen(NamedTuple):
+    """A quantity by batches, and what makes its interval narrower or surer."""
+
+    batches: NDArray[np.float64]
+    ends: NDArray[np.float64] | None = None
+    controls: list[NDArray[np.float64]] | None = None
+    estimate: NDArray[np.float64] | None = None
+
+
+def _profile(run: Run, at: Any) -> _Seen:
+    profiles = run.batches["profile"]
+    if "utility" in run.batches:
+        try:
+            c, j = at
+        except (TypeError, ValueError):
+            raise ParameterError(
+                f"at = {at!r} is no pair: give the class, from 0, and the number of tasks."
+            ) from None
+        classes, levels = profiles.shape[1:]
+        c, j = integer("class", c, 0, classes - 1), integer("tasks", j, 1, levels)
+        return _Seen(profiles[:, c, j - 1], controls=_controls(run)[:1])
+    if at is not None:
+        at = integer("at", at, 0, profiles.shape[1] - 1)
+        return _Seen(profiles[:, at], run.ends[:, at] / run.model.n)
+    return _Seen(profiles, run.ends / run.model.n)
+
+
+def _mean_queue(run: Run, at: Any) -> _Seen:
+    means, ends = (x[:, 1:].sum(axis=1) for x in (run.batches["profile"], run.ends))
+    return _Seen(means, ends / run.model.n)
+
+
+def _length(run: Run, at: Any) -> _Seen | Interval:
+    profiles, at = run.batches["profile"], integer("at", at, 0)
+    if at + 1 >= profiles.shape[1]:
+        return Interval(0.0, math.nan, math.nan, 0.95, refused="never seen in the whole run")
+    share, ends = (x[:, at] - x[:, at + 1] for x in (profiles, run.ends))
+    return _Seen(share, ends / run.model.n)
+
+
+def _maximum(run: Run, at: Any) -> _Seen:
+    law = run.batches["maximum"]
+    return _Seen(law @ np.arange(law.shape[1]), (run.ends > 0).sum(axis=1) - 1)
+
+
+def _per_job(run: Run, sums: NDArray) -> _Seen:
+    """Return ratios of sums over jobs to the number of jobs, to first order."""
+    jobs = run.batches["sojourns"][:, 0]
+    ratio = sums.sum(axis=0) / jobs.sum() if jobs.any() else np.full(sums.shape[1], math.nan)
+    # Its mean is the ratio. A batch without the event tells of a rare one.
+    batches = np.where(sums > 0, ratio + (sums - ratio * jobs[:, None]) / jobs.mean(), 0.0)
+    return _Seen(batches, estimate=ratio)
+
+
+def _sojourn(run: Run, at: Any) -> _Seen:
+    seen = _per_job(run, run.batches["sojourn sums"][:, None])
+    return _Seen(seen.batches[:, 0], estimate=seen.estimate[0])
+
+
+_QUANTITIES: dict[str, Callable[[Run, Any], _Seen | Interval]] = {
+    "profile": _profile,
+    "length": _length,
+    "mean queue": _mean_queue,
+    "maximum": _maximum,
+    "sojourn": _sojourn,
+    "sojourn survival": lambda run, at: _per_job(run, run.batches["sojourns"]),
+    "covariance": lambda run, at: _Seen(run.covariance_batches()),
+    "utility": lambda run, at: _Seen(run.batches["utility"], controls=_controls(run)[:1]),
+    "misplaced": lambda run, at: _Seen(run.batches["misplaced"], controls=_controls(run)),
+}
+
+
+def _controls(run: Run) -> list[NDArray[np.float64]]:
+    """Return tasks and best utility in each batch, less their means in steady state."""
+    from supermarket.theory.utility import best_utility, unavoidable_deficit
+
+    pools, rho = run.model.pools, run.model.rho
+    known = float(best_utility(pools, rho)) - unavoidable_deficit(pools, rho, run.model.n)
+    best = run.batches["utility"] + run.batches["misplaced"]
+    return [run.batches["tasks"] - rho, best - known]
+
+
+def _needs(quantity: str) -> str:
+    """Return the batches that a quantity is made of."""
+    return {
+        "length": "maximum", "mean queue": "maximum", "sojourn": "sojourns",
+        "sojourn survival": "sojourns", "covariance": "squares",
+    }.get(quantity, quantity)  # fmt: skip
+
+
+def name_of_seed(seed: SeedSequence) -> tuple[int, tuple[int, ...]]:
+    """Return what a run keeps of its seed: (entropy, spawn key)."""
+    return int(seed.entropy), tuple(seed.spawn_key)
