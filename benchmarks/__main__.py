@@ -21,8 +21,9 @@ from benchmarks.memory import growth
 from benchmarks.others import HORIZONS, OTHERS, installed
 from benchmarks.twins import FLAGS, Compiler, Twins, find_compiler
 from supermarket import Schedule, Supermarket, fixed_point, simulate
-from supermarket.chains import ranks, replicas
-from supermarket.statistics import Interval, batch_interval
+from supermarket.estimate.intervals import Interval, batch_interval
+from supermarket.runs.counts import lanes as replicas
+from supermarket.runs.counts import ranks
 
 Steps = Callable[[int], object]  # makes so many steps of a chain
 Case = tuple[int, float, int]  # d, lam, n
@@ -35,7 +36,7 @@ OTHERS_CASE: Case = (2, 0.9, 100)
 MOST_QUEUES = 10**7  # the labelled chain holds every queue in memory
 MOST_STEPS = 5 * 10**10
 PLAIN, TABLE, LANES = "C plain", "C table", "C lanes"
-ENGINES = ("scan", "table", "ranks", "batches")
+ENGINES = ("scan", "table", "ranks", "bursts")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

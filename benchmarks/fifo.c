@@ -1,4 +1,4 @@
-/* The network of FIFO servers: a yardstick for supermarket/chains/fifo.py, with the same calendar,
+/* The network of FIFO servers: a yardstick for supermarket/runs/jobs/network.py, with the same calendar,
    lists and bookkeeping, described there, in departures.py and in disciplines.py.
 
    `advance` makes the events up to `until`, or up to one after which something has run out, and

@@ -35,7 +35,7 @@ CALLS = {
         "couple(Supermarket(10**8, 2, 0.7), 0.1, starts=('empty', [1.0, 1.0]), seed=1)"
     ),
     "equilibrium_draws": (
-        "from supermarket.chains.perfect import equilibrium_draws; "
+        "from supermarket.runs.perfect import equilibrium_draws; "
         "equilibrium_draws(n=50, d=2, lam=0.5, draws=2, seed=1)"
     ),
     "simulate, stations": (

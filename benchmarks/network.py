@@ -22,10 +22,10 @@ from benchmarks.__main__ import machine
 from benchmarks.others import OTHERS, installed
 from benchmarks.twins import Compiler, compiled, find_compiler
 from supermarket import Schedule, Supermarket, simulate
-from supermarket.chains import fifo
-from supermarket.chains.departures import Net
+from supermarket.estimate.intervals import batch_interval
+from supermarket.runs.jobs import network as fifo
+from supermarket.runs.jobs.calendar import Net
 from supermarket.service import Exponential, Lomax, ServiceLaw
-from supermarket.statistics import batch_interval
 
 SOURCE = Path(__file__).with_name("fifo.c")
 LAM, WARMUP = 0.9, 20.0

@@ -1,5 +1,5 @@
 /* The occupancy chain of the supermarket model, choices with replacement: yardsticks for
-   supermarket/chains/occupancy.py and replicas.py, with the same bookkeeping.
+   supermarket/runs/counts/engines.py and replicas.py, with the same bookkeeping.
 
    s[i] = queues of length at least i, for i < levels; s[0] = n. `plain` and `table` make up to
    `events` steps in place and return how many: fewer if the top level is about to need more room.

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.chains import replicas
-from supermarket.chains.measure import given_counts, measure, with_room
 from supermarket.models.jsq import Supermarket
+from supermarket.runs.counts import lanes as replicas
+from supermarket.runs.counts.clock import given_counts, measure, with_room
 from supermarket.runs.front import simulate
 from supermarket.runs.run import Run
 from supermarket.runs.schedule import Schedule

@@ -4,67 +4,46 @@ Names are imported when they are first used. So a notebook loads just the module
 and the book's build knows from the loaded modules what to rerun after an edit.
 """
 
+import re
+from functools import cache
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
-_HOME = {
-    "ParameterError": "validation",
-    "Supermarket": "models.jsq",
-    "PoolSystem": "pools",
-    "JacksonNetwork": "stations",
-    "Schedule": "runs.schedule",
-    "Run": "runs.run",
-    "simulate": "runs.front",
-    "couple": "chains.coupled",
-    "fixed_point": "theory.fixed_point",
-    "log_fixed_point": "theory.fixed_point",
-    "k_lambda_d": "theory.fixed_point",
-    "max_queue_hypothesis": "theory.fixed_point",
-    "mean_queue": "theory.fixed_point",
-    "mean_sojourn": "theory.fixed_point",
-    "relaxation_time": "theory.fixed_point",
-    "trajectory": "theory.fixed_point",
-    "refined_mean_field": "theory.refined_mean_field",
-    "cavity": "theory.cavity",
-    "leap": "chains.leaping",
-    "small_chain": "theory.small_chain",
-    "server_pools": "pools",
-    "log_memory_fixed_point": "theory.memory",
-    "memory_exponent": "theory.memory",
-    "memory_max_queue": "theory.memory",
-    "memory_trajectory": "theory.memory",
-    "remembered_law": "theory.memory",
-    "jackson_network": "stations",
-    "network_fixed_point": "theory.jackson",
-    "log_network_fixed_point": "theory.jackson",
-    "network_trajectory": "theory.jackson",
-    "read_sweep": "lab.results",
-    "ServiceLaw": "service",
-    "Exponential": "service",
-    "Deterministic": "service",
-    "Erlang": "service",
-    "Gamma": "service",
-    "Hyperexponential": "service",
-    "Uniform": "service",
-    "Weibull": "service",
-    "Lognormal": "service",
-    "Lomax": "service",
-    "Pareto": "service",
-    "BoundedPareto": "service",
-    "PhaseType": "service",
-    "hill_tail_index": "service",
-}
+_ROOMS = ("models", "service", "limits", "runs", "estimate")
+_MORE = {"ParameterError": "validation", "read_sweep": "experiment.results"}
+_LIST = re.compile(r"^__all__ = \[(.*?)\]$", re.MULTILINE | re.DOTALL)
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604  (the names are strings, built above)
+
+@cache
+def homes() -> dict[str, str]:
+    """Return the module of each public name: those that modules of the rooms list in `__all__`.
+
+    Examples
+    --------
+    >>> import supermarket
+    >>> supermarket.homes()["fixed_point"]
+    'limits.mean_field.fixed_point'
+    """
+    found = dict(_MORE)
+    here = Path(__file__).parent
+    for file in sorted(file for room in _ROOMS for file in (here / room).rglob("*.py")):
+        for listed in _LIST.findall(file.read_text(encoding="utf-8")):
+            module = ".".join(file.relative_to(here).with_suffix("").parts)
+            names = re.findall(r'"(\w+)"', listed)
+            found |= dict.fromkeys(names, module.removesuffix(".__init__"))
+    return found
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
+    if name == "__all__":
+        return ["__version__", *homes()]
+    if name.startswith("_") or name not in homes():
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+    return getattr(import_module(f"{__name__}.{homes()[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted(__all__)
+    return sorted(["__version__", *homes()])

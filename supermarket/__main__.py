@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from supermarket.lab import LabError
+from supermarket.experiment.files import OutsideError
 from supermarket.validation import ParameterError
 
 app = typer.Typer(
@@ -38,7 +38,7 @@ def _one_sentence(command: Callable[..., Any]) -> Callable[..., Any]:
             command(*arguments, **options)
         except ParameterError as error:
             sentence, status = str(error), 2
-        except LabError as error:
+        except OutsideError as error:
             sentence, status = str(error), 1
         except OSError as error:
             sentence, status = f"{error.filename or 'A file'}: {error.strerror}.", 1
@@ -63,7 +63,7 @@ def _print(data: Any, lines: list[str], as_json: bool) -> None:
 @_one_sentence
 def list_experiments(as_json: Json = False) -> None:
     """List the experiments."""
-    from supermarket.lab import catalogue
+    from supermarket.experiment import catalogue
 
     found = [catalogue.find_notebook(name) for name in catalogue.names()]
     width = max(len(notebook.name) for notebook in found)
@@ -75,7 +75,7 @@ def list_experiments(as_json: Json = False) -> None:
 @_one_sentence
 def describe(name: Name, as_json: Json = False) -> None:
     """Say what an experiment asks, and list its parameters."""
-    from supermarket.lab import catalogue
+    from supermarket.experiment import catalogue
 
     notebook = catalogue.find_notebook(name)
     parameters = [
@@ -108,7 +108,8 @@ def run(
 
     The status is 0 when the run is done, whatever its verdicts: see `check`.
     """
-    from supermarket.lab import catalogue, runs
+    from supermarket.experiment import catalogue
+    from supermarket.experiment import notebooks as runs
 
     given = catalogue.find_notebook(name).parse(values or [])
     result = runs.run(name, given, out, progress=True)
@@ -133,7 +134,7 @@ def sweep(
     as_json: Json = False,
 ) -> None:
     """Run an experiment for every combination of a grid; the same command goes on after a stop."""
-    from supermarket.lab import grids, sweeps
+    from supermarket.experiment import grids, sweeps
 
     done = sweeps.sweep(
         name,
@@ -175,8 +176,8 @@ def check(
     profile, or lists and is gone. Elsewhere it is a claim that does not hold, or a negative control
     that does; one that is too blunt, or for which the run was too short, is neither.
     """
-    from supermarket.lab import checks
-    from supermarket.verdicts import as_expected
+    from supermarket.experiment import checks
+    from supermarket.experiment.verdicts import as_expected
 
     result = checks.check(out)
     if failed:
@@ -220,8 +221,8 @@ _SIGNS = {"equal": "=", "at most": "≤", "at least": "≥", "exactly": "exactly
 
 def _line(verdict: dict[str, Any]) -> str:
     """Return a verdict as a line: outcome, claim, numbers, and what a reader has to know."""
-    from supermarket.digits import Digits
-    from supermarket.verdicts import CONTROL, FAILS
+    from supermarket.experiment.digits import Digits
+    from supermarket.experiment.verdicts import CONTROL, FAILS
 
     kind, outcome, shown = verdict["kind"], verdict["outcome"], Digits(verdict)
     word = "refused" if (kind, outcome) == (CONTROL, FAILS) else outcome

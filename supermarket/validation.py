@@ -7,6 +7,8 @@ from numbers import Integral, Real
 
 import numpy as np
 
+__all__ = ["ParameterError"]
+
 # A uniform double has 53 bits: beyond, a queue picked as int(uniform * n) would miss some queues.
 EXACT_MAX = 2**53
 # Counts are int64; this leaves room for sums of two of them.

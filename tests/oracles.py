@@ -11,7 +11,7 @@ import numpy as np
 from numba.core.dispatcher import Dispatcher
 
 from supermarket import PoolSystem, Schedule, Supermarket, simulate
-from supermarket.chains.event_loop import Kept, Tally, rule_of
+from supermarket.kernels.event_loop import Kept, Tally, rule_of
 
 JIT = not numba.config.DISABLE_JIT
 

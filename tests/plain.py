@@ -12,6 +12,8 @@ from pathlib import Path
 import supermarket
 
 HOME = Path(supermarket.__file__).parent
+# The modules that find others by name. A model looks only at the names of policies.
+BY_NAME = ("supermarket", "supermarket.runs.front")
 
 
 def is_plain(file):
@@ -22,7 +24,7 @@ def is_plain(file):
 @cache
 def reaches_a_kernel(name, above=()):
     """Tell whether a module of the package has a kernel, or one of those that it can reach."""
-    if name == "supermarket":
+    if name in BY_NAME:
         return True
     file = source(name)
     text = file.read_text(encoding="utf-8")
@@ -43,7 +45,7 @@ def imported(file):
             for alias in node.names:
                 home = node.module
                 if home == "supermarket":  # a public name stands for the module that has it
-                    home = f"supermarket.{supermarket._HOME.get(alias.name, alias.name)}"
+                    home = f"supermarket.{supermarket.homes().get(alias.name, alias.name)}"
                 below = f"{home}.{alias.name}"
                 found.add(below if source(below) else home)
     return {name for name in found if name.partition(".")[0] == "supermarket"}

@@ -12,7 +12,7 @@ from scipy.signal import lfilter
 from scipy.stats import binom
 
 from supermarket import ParameterError
-from supermarket.autocorrelation import autocorrelation_time, forgetting_rate
+from supermarket.estimate.autocorrelation import autocorrelation_time, forgetting_rate
 
 PHI = 0.8
 TIME = 0.5 + PHI / (1 - PHI)

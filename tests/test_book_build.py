@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from bs4 import BeautifulSoup
 
-from supermarket.lab.checks import check
-from supermarket.statements import statements
+from supermarket.experiment.checks import check
+from supermarket.experiment.statements import statements
 from supermarket.validation import ParameterError
 from tools import check_notebooks, kept, runs
 from tools.check_pages import check_pages
@@ -116,7 +116,7 @@ def built(tmp_path_factory):
     write_ledger(project)
     for name in ("__init__", "one", "two", "unused"):
         (theory / f"{name}.py").write_text("def f():\n    return 1\n")
-    (project / "supermarket" / "__init__.py").write_text('_HOME = {"deque": "a", "n": "b"}\n')
+    (project / "supermarket" / "__init__.py").write_text('__all__ = ["a"]\nx = "b"\n')
     for name in ("one", "two"):
         write_notebook(project / "notebooks" / f"{name}.ipynb", WORK.format(name=name))
     status, executed, said = make(project, cache=project.with_name("kept"))
@@ -179,7 +179,7 @@ def test_an_edit_reruns_what_depends_on_it(project, file, text, reruns):
         ("supermarket/theory/one.py", "def f():", 'def f():\n    """Return 1."""', set()),
         ("supermarket/theory/one.py", "return 1", "return (1)", set()),
         ("supermarket/theory/one.py", "return 1", "return 2", {"one"}),
-        # Of what a package imports lazily, the names that the notebook has.
+        # What a module offers to others is in nobody's numbers.
         ("supermarket/__init__.py", '"a"', '"c"', set()),
         ("supermarket/__init__.py", '"b"', '"c"', {"one", "two"}),
         ("notebooks/two.ipynb", "An experiment", "Another title", set()),

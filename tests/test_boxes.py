@@ -5,9 +5,10 @@ import re
 
 import pytest
 
-from supermarket import ParameterError, boxes
-from supermarket.lab.page import page
-from supermarket.statements import find
+from supermarket import ParameterError
+from supermarket.experiment import boxes
+from supermarket.experiment.page import page
+from supermarket.experiment.statements import find
 from tools import BuildError
 from tools.pages import Boxes
 

@@ -23,7 +23,7 @@ pytestmark = [
 ]
 
 CALLEE = '''"""A callee."""
-from supermarket.compiled import kernel
+from supermarket.kernels.compiled import kernel
 WEIGHT = 2.0
 @kernel
 def inner(x):
@@ -34,7 +34,7 @@ CALLER = '''"""A kernel."""
 import numpy as np
 from numba.extending import overload
 from supermarket.callee import inner
-from supermarket.compiled import kernel
+from supermarket.kernels.compiled import kernel
 SHIFTS = np.array([0.5, 0.25])
 @kernel
 def outer(x):
@@ -205,7 +205,7 @@ def test_every_kernel_of_the_package_can_be_kept():
 
     from numba.core.dispatcher import Dispatcher
 
-    from supermarket.compiled import made_of
+    from supermarket.kernels.compiled import made_of
 
     found = {}
     for module in pkgutil.walk_packages(supermarket.__path__, "supermarket."):

@@ -6,8 +6,9 @@ import pytest
 from oracles import counts_of, exact
 
 from supermarket import Schedule, Supermarket, fixed_point, simulate, small_chain
-from supermarket.controls import controlled_interval, job_controls, level_control, pair_control
-from supermarket.statistics import batch_interval, mean_interval
+from supermarket.estimate.controls import controlled_interval, job_controls
+from supermarket.estimate.intervals import batch_interval, mean_interval
+from supermarket.runs.controls import level_control, pair_control
 from supermarket.validation import ParameterError
 
 pytestmark = pytest.mark.book  # statistics of long runs: once is enough

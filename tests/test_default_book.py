@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from supermarket.lab.checks import check
-from supermarket.statements import find, statements
-from supermarket.statistics import Computed, Interval
-from supermarket.verdicts import BLUNT, CONTROL, FAILS, HOLDS, judge
+from supermarket.estimate.intervals import Computed, Interval
+from supermarket.experiment.checks import check
+from supermarket.experiment.statements import find, statements
+from supermarket.experiment.verdicts import BLUNT, CONTROL, FAILS, HOLDS, judge
 
 BUILD = Path(os.environ.get("SUPERMARKET_HTML", Path(__file__).parents[1] / "build" / "html"))
 BUILD = BUILD.parent

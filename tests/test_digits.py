@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from supermarket.digits import Digits, in_digits, numeral, with_powers
+from supermarket.experiment.digits import Digits, in_digits, numeral, with_powers
 
 UNRAISED = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹−", "-0123456789-")
 

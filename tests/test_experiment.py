@@ -11,11 +11,11 @@ import pandas as pd
 import pytest
 
 import supermarket
-from supermarket import ParameterError, plotting
-from supermarket.experiment import Experiment, begin
-from supermarket.parameters import declared
-from supermarket.statistics import Computed, Interval
-from supermarket.verdicts import KEYS
+from supermarket import ParameterError
+from supermarket.estimate.intervals import Computed, Interval
+from supermarket.experiment import Experiment, begin, plotting
+from supermarket.experiment.parameters import declared
+from supermarket.experiment.verdicts import KEYS
 
 VALUES = {"n": 1000, "lam": 0.9, "d": [1, 2], "service": "Erlang(4)", "seed": 7, "threads": 1}
 PARAMETERS_CELL = """n: Whole[1] = 500  # queues

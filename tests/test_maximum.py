@@ -13,8 +13,8 @@ from supermarket import (
     max_queue_hypothesis,
     simulate,
 )
-from supermarket.controls import level_control
-from supermarket.maximum import outside_interval
+from supermarket.runs.controls import level_control
+from supermarket.runs.maximum import outside_interval
 
 pytestmark = pytest.mark.book  # statistics of long runs: once is enough
 

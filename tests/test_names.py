@@ -1,11 +1,10 @@
 """Names: one meaning each, over the whole package."""
 
 import ast
-import re
 from collections import Counter
 from pathlib import Path
 
-import supermarket
+from tools import api_pages
 
 ROOT = Path(__file__).parents[1]
 
@@ -50,9 +49,7 @@ def test_no_function_has_more_than_eight_parameters():
 
 
 def test_no_name_of_the_reference_is_defined_twice():
-    text = (ROOT / "book" / "api.md").read_text(encoding="utf-8")
-    paths = re.findall(r"auto(?:function|class):: supermarket\.([\w.]+)", text)
-    names = {path.rpartition(".")[2] for path in (*paths, *supermarket.__all__)}
+    names = {path.rpartition(".")[2] for path in api_pages.addresses(ROOT)}
     assert len(names) > 150
     count = defined()
     assert {name for name in names if count[name] > 1} == set()

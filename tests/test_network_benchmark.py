@@ -9,7 +9,7 @@ import pytest
 from benchmarks import network as bench
 from benchmarks.twins import find_compiler
 from supermarket import Schedule, Supermarket, simulate
-from supermarket.chains import fifo
+from supermarket.runs.jobs import network as fifo
 from supermarket.service import Deterministic, Exponential, Lomax
 
 pytestmark = pytest.mark.book  # what is compared with C is the compiled code

@@ -14,12 +14,12 @@ import yaml
 from forks import Forks
 
 from supermarket import ParameterError
-from supermarket.lab.catalogue import read
-from supermarket.lab.grids import Grid
-from supermarket.lab.kernels import execute
-from supermarket.lab.sweeps import sweep
-from supermarket.statements import find
-from supermarket.verdicts import KEYS, SHORT, UNSETTLED
+from supermarket.experiment.catalogue import read
+from supermarket.experiment.grids import Grid
+from supermarket.experiment.jupyter import execute
+from supermarket.experiment.statements import find
+from supermarket.experiment.sweeps import sweep
+from supermarket.experiment.verdicts import KEYS, SHORT, UNSETTLED
 
 ROOT = Path(__file__).parents[1]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -159,7 +159,9 @@ def test_is_committed_clean_and_named_after_its_file(name):
 def test_cells_are_short_enough_to_be_shown():
     """Of those that do more than to declare or to import, seven in eight have at most 15 lines."""
     cells = [cell for name in NAMES for cell in read(notebook(name)).cells]
-    lengths = [cell.count("\n") + 1 for cell in cells if "supermarket.parameters" not in cell]
+    lengths = [
+        cell.count("\n") + 1 for cell in cells if "supermarket.experiment.parameters" not in cell
+    ]
     assert max(lengths) <= 40
     assert sum(length > 15 for length in lengths) <= len(lengths) / 8
 

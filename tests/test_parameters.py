@@ -6,9 +6,18 @@ import numpy as np
 import pytest
 
 from supermarket import ParameterError
-from supermarket.lab.catalogue import read
-from supermarket.parameters import Increasing, Law, Pair, Profile, Rate, TailIndex, Whole, declared
-from supermarket.parameters import kind as kind_of
+from supermarket.experiment.catalogue import read
+from supermarket.experiment.parameters import (
+    Increasing,
+    Law,
+    Pair,
+    Profile,
+    Rate,
+    TailIndex,
+    Whole,
+    declared,
+)
+from supermarket.experiment.parameters import kind as kind_of
 
 ROOT = Path(__file__).parents[1]
 WHOLES = kind_of(list[Whole[1]])
@@ -70,7 +79,10 @@ def test_pairs_hold_two_checked_entries():
 @pytest.mark.parametrize(
     ("annotation", "words"),
     [
-        ("Wole[1]", "Wole[1] is no kind of parameter: see supermarket.parameters (did you mean"),
+        (
+            "Wole[1]",
+            "Wole[1] is no kind of parameter: see supermarket.experiment.parameters (did you mean",
+        ),
         ("print", "print is no kind of parameter"),
         ("().__class__", "().__class__ is no kind of parameter"),
         ("Whole[1, 2, 3]", "Whole[1, 2, 3] is no kind of parameter"),

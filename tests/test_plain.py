@@ -8,13 +8,13 @@ from plain import imported, is_plain
 TESTS = Path(__file__).parent
 
 
-@pytest.mark.parametrize("name", ["test_verdicts", "test_statistics", "theory/test_families"])
+@pytest.mark.parametrize("name", ["test_verdicts", "test_statistics", "limits/test_families"])
 def test_plain_files_are_found(name):
     assert is_plain(TESTS / f"{name}.py")
 
 
 @pytest.mark.parametrize(
-    "name", ["chains/test_occupancy", "theory/test_cavity", "test_examples", "theory/test_drifts"]
+    "name", ["runs/test_occupancy", "limits/test_cavity", "test_examples", "limits/test_drifts"]
 )
 def test_what_reaches_a_kernel_is_not_plain(name):
     assert not is_plain(TESTS / f"{name}.py")
@@ -24,8 +24,11 @@ def test_what_reaches_a_kernel_is_not_plain(name):
     ("text", "module"),
     [
         ("from supermarket import simulate", "supermarket.runs.front"),
-        ("from supermarket.chains import fifo", "supermarket.chains.fifo"),
-        ("def f():\n    from supermarket.theory.cavity import cavity", "supermarket.theory.cavity"),
+        ("from supermarket.runs.jobs import network", "supermarket.runs.jobs.network"),
+        (
+            "def f():\n    from supermarket.limits.fifo.cavity import cavity",
+            "supermarket.limits.fifo.cavity",
+        ),
         ("import supermarket", "supermarket"),
     ],
 )

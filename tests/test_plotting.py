@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex, to_rgb
 
-from supermarket import plotting
-from supermarket.statistics import Interval
+from supermarket.estimate.intervals import Interval
+from supermarket.experiment import plotting
 
 USUAL = (1, 2, 3, 5)
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import expon
 
 from supermarket import ParameterError
-from supermarket.quantiles import quantile_interval
+from supermarket.estimate.quantiles import quantile_interval
 
 pytestmark = pytest.mark.book  # statistics of long runs: once is enough
 

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from bs4 import BeautifulSoup
 
-from supermarket.statements import statements
-from supermarket.statistics import Computed, Interval
-from supermarket.verdicts import judge
+from supermarket.estimate.intervals import Computed, Interval
+from supermarket.experiment.statements import statements
+from supermarket.experiment.verdicts import judge
 from tools import BuildError, scoreboard, statements_page
 from tools.scoreboard import FIGURE, Claim, claims, draw, findings, place
 
@@ -19,8 +19,9 @@ LEDGER = """papers: {Someone2000: Someone & Other}
 statements:
 - {id: share, paper: Someone2000, number: Theorem 2, name: A share, standing: printed,
    statement: For all $n$., hypotheses: [$d$ is fixed], pages: [a, b],
-   predicts: ["supermarket.theory.fixed_point:fixed_point", "supermarket.digits:_first"],
-   against: {what: one choice less, scale: 0.1, why: it is}}
+   predicts: ["supermarket.limits.mean_field.fixed_point:fixed_point",
+   "supermarket.experiment.digits:_first"], against: {what: one choice less, scale: 0.1, why: it
+   is}}
 - {id: other, paper: Someone2000, number: Theorem 1, name: Another, standing: printed,
    statement: It is so., unshown: the display is missing}
 - {id: twin, paper: Someone2000, name: A twin, standing: derived, kind: self-check, statement: x,
@@ -168,8 +169,8 @@ def test_every_statement_has_a_place_and_what_there_is_to_say(page):
     assert "**Hypotheses.** $d$ is fixed." in share
     assert "**Standing.** {cite:t}`Someone2000`, Theorem 2, in our words." in share
     assert "one choice less: a scale of 10 % of the prediction, since it is." in share
-    assert '<a href="api.html#supermarket.fixed_point">' in share
-    assert "<code>supermarket.digits._first</code>" in share
+    assert '<a href="api_limits.html#supermarket.fixed_point">' in share
+    assert "<code>supermarket.experiment.digits._first</code>" in share
     assert "**Not shown.** The display is missing." in entry(page, "other")
     assert "Claims on it are self-checks" in entry(page, "twin")
 

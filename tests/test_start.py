@@ -31,7 +31,7 @@ def test_a_kernel_with_linear_algebra_finds_it(tmp_path):
     code = """
 import sys
 import numpy as np
-from supermarket.compiled import kernel
+from supermarket.kernels.compiled import kernel
 @kernel
 def solved(a):
     return np.linalg.solve(a, np.dot(a, a))

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from supermarket import ParameterError
-from supermarket.statements import Against, find, resolve, statements
-from supermarket.theory import alternatives
+from supermarket.experiment.statements import Against, find, resolve, statements
+from supermarket.limits import alternatives
 
 ROOT = Path(__file__).parents[1]
 LEDGER = list(statements().values())
@@ -22,7 +22,7 @@ def test_an_entry_names_only_what_is_there(entry):
     for function in entry.predicts:
         assert callable(resolve(function)), function
     for name in filter(None, [entry.fails, entry.against and entry.against.value]):
-        found = resolve(f"supermarket.theory.alternatives.{name}")
+        found = resolve(f"supermarket.limits.alternatives.{name}")
         assert found.__doc__
         assert "kwargs" not in inspect.signature(found).parameters
     for page in entry.pages:
@@ -46,7 +46,7 @@ def test_no_function_of_the_alternatives_is_without_an_entry():
     named = {entry.fails for entry in LEDGER}
     named |= {entry.against.value for entry in LEDGER if entry.against}
     for file in Path(alternatives.__file__).parent.glob("[a-z]*.py"):
-        module = resolve(f"supermarket.theory.alternatives.{file.stem}:__dict__")
+        module = resolve(f"supermarket.limits.alternatives.{file.stem}:__dict__")
         for name, function in module.items():
             if inspect.isfunction(function) and function.__module__.endswith(f".{file.stem}"):
                 assert name.startswith("_") or f"{file.stem}:{name}" in named, (file.stem, name)
@@ -114,7 +114,7 @@ def test_an_id_stands_once_and_an_unknown_one_is_named(tmp_path, monkeypatch):
     with pytest.raises(ParameterError, match=r"did you mean bl-fixed-point\?|\(bl-fixed-point\)"):
         find("bl-fixed-pint")
     with pytest.raises(ParameterError, match="named in the ledger, is not there"):
-        resolve("supermarket.theory.fixed_point:fixed_pint")
+        resolve("supermarket.limits.mean_field.fixed_point:fixed_pint")
 
 
 def test_alternatives_are_called_with_the_parameters_that_they_name():

@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from supermarket import ParameterError
-from supermarket.statistics import (
+from supermarket.estimate.intervals import (
     Computed,
     Interval,
     batch_interval,

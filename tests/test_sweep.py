@@ -10,7 +10,7 @@ import pytest
 from numpy.random import SeedSequence, default_rng
 
 from supermarket import ParameterError, Schedule, Supermarket, couple, simulate
-from supermarket.sweep import run_points
+from supermarket.runs.many import run_points
 
 WAIT = 60  # seconds, where a test would otherwise hang
 

@@ -6,7 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from supermarket.parameters import Above, Below, Positive, Rate, Real, Whole
+from supermarket.experiment.parameters import Above, Below, Positive, Rate, Real, Whole
 from supermarket.validation import (
     EXACT_MAX,
     ParameterError,

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 from bs4 import BeautifulSoup
 
-from supermarket.statistics import Computed, Interval
-from supermarket.verdict_table import (
+from supermarket.estimate.intervals import Computed, Interval
+from supermarket.experiment.verdict_table import (
     MOST,
     ParameterTable,
     Table,
@@ -20,7 +20,7 @@ from supermarket.verdict_table import (
     strip,
     table,
 )
-from supermarket.verdicts import addresses, judge
+from supermarket.experiment.verdicts import addresses, judge
 
 LEDGER = """papers: {Someone2000: Someone & Other}
 statements:

@@ -6,8 +6,8 @@ import math
 import pytest
 
 from supermarket import ParameterError
-from supermarket.statistics import Computed, Interval
-from supermarket.verdicts import (
+from supermarket.estimate.intervals import Computed, Interval
+from supermarket.experiment.verdicts import (
     BLUNT,
     CONTROL,
     FAILS,

@@ -9,7 +9,6 @@ count, not dates: neither does a fresh checkout, or a saved but unchanged file.
 import ast
 import json
 import platform
-import re
 from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
@@ -23,7 +22,6 @@ from tools import digest
 
 # What no verdict and no table of verdicts takes from an entry of the ledger.
 PROSE = ("box", "hypotheses", "pages", "predicts", "statement", "unshown")
-LAZY = "_HOME"  # in an __init__: the names that are imported when they are first used, with modules
 
 
 class Sources:
@@ -44,10 +42,10 @@ class Sources:
             for file in (root / "supermarket").rglob("*.py")
         }
 
-    def modules(self, names: Iterable[str], words: set[str]) -> dict[str, dict[str, str] | None]:
+    def modules(self, names: Iterable[str]) -> dict[str, dict[str, str] | None]:
         """Return two hashes of each module: of its text, and of what it compiles to."""
         return {
-            name: {"text": _sha(text), "meaning": _sha(meaning(text, words))}
+            name: {"text": _sha(text), "meaning": _sha(meaning(text))}
             if (text := self._texts.get(name)) is not None
             else None
             for name in names
@@ -70,9 +68,9 @@ def libraries(loaded: Iterable[str]) -> dict[str, str]:
     return {name: version(name) for module in loaded for name in holding.get(module, ())}
 
 
-def same_modules(recorded: dict[str, Any], root: Path, words: set[str]) -> bool:
+def same_modules(recorded: dict[str, Any], root: Path) -> bool:
     """Tell whether every module still is, or at least compiles to, what is on record."""
-    return all(_same_module(hashes, _file(root, name), words) for name, hashes in recorded.items())
+    return all(_same_module(hashes, _file(root, name)) for name, hashes in recorded.items())
 
 
 def same_libraries(recorded: dict[str, str]) -> bool:
@@ -83,13 +81,13 @@ def same_libraries(recorded: dict[str, str]) -> bool:
         return False
 
 
-def _same_module(hashes: dict[str, str] | None, file: Path, words: set[str]) -> bool:
+def _same_module(hashes: dict[str, str] | None, file: Path) -> bool:
     now = digest(file)
     if hashes is None or now is None:
         return hashes is None and now is None
     if now == hashes["text"]:  # the same to the letter: nothing to parse
         return True
-    return _sha(meaning(file.read_text(encoding="utf-8"), words)) == hashes["meaning"]
+    return _sha(meaning(file.read_text(encoding="utf-8"))) == hashes["meaning"]
 
 
 def code(notebook: Path) -> list[Any]:
@@ -99,26 +97,15 @@ def code(notebook: Path) -> list[Any]:
     page shows in a table.
     """
     return [
-        text if "parameters" in cell.get("metadata", {}).get("tags", []) else meaning(text, set())
+        text if "parameters" in cell.get("metadata", {}).get("tags", []) else meaning(text)
         for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]
         if cell["cell_type"] == "code"
         for text in ["".join(cell["source"])]
     ]
 
 
-def words(notebook: Path) -> set[str]:
-    """Return every word of a notebook's code, among them each name that it imports."""
-    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
-    texts = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-    return set(re.findall(r"\w+", "\n".join(texts)))
-
-
-def meaning(text: str, words: set[str]) -> str:
-    """Return what Python makes of a source: its syntax tree without docstrings.
-
-    Of the names that a package imports lazily, only those among `words` are looked at: which
-    modules were loaded is on record by itself.
-    """
+def meaning(text: str) -> str:
+    """Return what Python makes of a source: its syntax tree without docstrings and `__all__`."""
     try:
         tree = ast.parse(text)
     except SyntaxError:  # of IPython, or broken
@@ -127,16 +114,13 @@ def meaning(text: str, words: set[str]) -> str:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             if ast.get_docstring(node, clean=False) is not None:
                 node.body = node.body[1:]
-        elif isinstance(node, ast.Assign) and _is_lazy(node):
-            pairs = zip(node.value.keys, node.value.values, strict=True)
-            kept = [pair for pair in pairs if getattr(pair[0], "value", None) in words]
-            node.value.keys, node.value.values = [k for k, _ in kept], [v for _, v in kept]
+            node.body = [part for part in node.body if not _is_a_list_of_names(part)]
     return ast.dump(tree)
 
 
-def _is_lazy(node: ast.Assign) -> bool:
-    target = node.targets[0]
-    return isinstance(target, ast.Name) and target.id == LAZY and isinstance(node.value, ast.Dict)
+def _is_a_list_of_names(node: ast.stmt) -> bool:
+    target = node.targets[0] if isinstance(node, ast.Assign) else None
+    return isinstance(target, ast.Name) and target.id == "__all__"
 
 
 def entries(root: Path) -> dict[str, str]:

@@ -11,8 +11,8 @@ from urllib.parse import unquote, urlsplit
 
 from bs4 import BeautifulSoup, Tag
 
-from supermarket.statements import statements
-from supermarket.verdicts import CONTROL, HOLDS, addresses
+from supermarket.experiment.statements import statements
+from supermarket.experiment.verdicts import CONTROL, HOLDS, addresses
 
 # How myst-nb marks what a cell wrote to stderr, and the traceback of an exception.
 BAD_OUTPUT = ".output.stderr, .output.traceback, .output.error"

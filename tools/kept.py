@@ -1,8 +1,8 @@
 """Finished runs in the user's cache folder, so that a fresh checkout need not repeat them.
 
-They stand beside the kernels' machine code (`supermarket.compiled`), and the same environment
-variable, SUPERMARKET_CACHE, moves them or switches them off. Whether a kept run is what a notebook
-would give again is for `tools.runs` to tell: here they are only kept, and found.
+They stand beside the kernels' machine code (`supermarket.kernels.compiled`), and the same
+environment variable, SUPERMARKET_CACHE, moves them or switches them off. Whether a kept run is what
+a notebook would give again is for `tools.runs` to tell: here they are only kept, and found.
 """
 
 import os
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from supermarket.cache import KEPT, root
+from supermarket.kernels.cache import KEPT, root
 from tools import digest
 
 MOST = 4  # of one notebook and profile: as many branches can take turns

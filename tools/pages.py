@@ -16,11 +16,11 @@ from typing import Any
 
 import yaml
 
-from supermarket import boxes, verdict_table
-from supermarket.lab.page import joined, mathjax
-from supermarket.statements import Statement
+from supermarket.experiment import boxes, verdict_table
+from supermarket.experiment.page import joined, mathjax
+from supermarket.experiment.statements import Statement
 from supermarket.validation import ParameterError
-from tools import BuildError, scoreboard, statements_page
+from tools import BuildError, api_pages, scoreboard, statements_page
 from tools.runs import Run
 
 DATA = ("verdicts", "provenance")  # beside each notebook, for readers to take away
@@ -68,7 +68,8 @@ def stage(root: Path, runs: Iterable[Run]) -> Path:
     for page in listed(root):
         target = src / page.relative_to(root)
         if page.suffix == ".md":
-            target.write_text(texts.expand(target.read_text(encoding="utf-8")), encoding="utf-8")
+            text = api_pages.expand(texts.expand(target.read_text(encoding="utf-8")), root)
+            target.write_text(text, encoding="utf-8")
         elif page in by_notebook:
             _stage_notebook(by_notebook[page], target, texts)
     return src

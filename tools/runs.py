@@ -28,9 +28,10 @@ from typing import Any
 
 import yaml
 
-from supermarket.lab import catalogue, kernels
+from supermarket.experiment import catalogue
+from supermarket.experiment import jupyter as kernels
+from supermarket.experiment.verdicts import KEYS
 from supermarket.validation import ParameterError, nearest
-from supermarket.verdicts import KEYS
 from tools import BuildError, causes, digest, kept
 
 VERDICT_KEYS = frozenset(KEYS)
@@ -140,7 +141,7 @@ def is_current(run: Run, root: Path, folder: Path | None = None) -> bool:
             and record["results"] == _digests(run.results(folder))
             and record["statements"] == {name: known.get(name) for name in record["statements"]}
             and causes.same_libraries(record["libraries"])
-            and causes.same_modules(record["modules"], root, causes.words(run.notebook))
+            and causes.same_modules(record["modules"], root)
         )
     except (OSError, ValueError, KeyError, TypeError):
         return False
@@ -318,7 +319,7 @@ def _keep(run: Run, before: dict[str, Any], sources: causes.Sources, cost: Cost)
         )
     record = {
         "before": before,
-        "modules": sources.modules(provenance["modules"], causes.words(run.notebook)),
+        "modules": sources.modules(provenance["modules"]),
         "libraries": causes.libraries(provenance["libraries"]),
         "statements": {v["statement"]: sources.entries.get(v["statement"]) for v in verdicts},
         "results": _digests(results),

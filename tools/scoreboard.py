@@ -15,11 +15,18 @@ from typing import Any
 
 import yaml
 
-from supermarket.digits import Digits
-from supermarket.lab import catalogue
-from supermarket.statements import statements
-from supermarket.verdict_table import count, finding, inline, numeral_html, outcome, table
-from supermarket.verdicts import (
+from supermarket.experiment import catalogue
+from supermarket.experiment.digits import Digits
+from supermarket.experiment.statements import statements
+from supermarket.experiment.verdict_table import (
+    count,
+    finding,
+    inline,
+    numeral_html,
+    outcome,
+    table,
+)
+from supermarket.experiment.verdicts import (
     BLUNT,
     CONTROL,
     FAILS,
@@ -50,7 +57,7 @@ class Claim:
     address : str
         Of the claim, on that page.
     verdict : dict
-        As `supermarket.verdicts.judge` gives it.
+        As `supermarket.experiment.verdicts.judge` gives it.
     """
 
     page: str
@@ -246,7 +253,7 @@ def draw(found: Sequence[Claim], file: Path) -> None:
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
-    from supermarket import plotting
+    from supermarket.experiment import plotting
 
     with mpl.rc_context():
         plotting.use_style()

@@ -10,11 +10,12 @@ from pathlib import Path
 import yaml
 
 import supermarket
-from supermarket.boxes import provenance
-from supermarket.statements import HERE, Statement, resolve, statements
+from supermarket.experiment.boxes import provenance
+from supermarket.experiment.statements import HERE, Statement, resolve, statements
+from supermarket.experiment.verdict_table import MARKS, inline, outcome
+from supermarket.experiment.verdicts import on_the_board
 from supermarket.validation import ParameterError
-from supermarket.verdict_table import MARKS, inline, outcome
-from supermarket.verdicts import on_the_board
+from tools import api_pages
 from tools.runs import Run
 from tools.scoreboard import Claim, claims
 
@@ -22,13 +23,12 @@ LEDGER = Path(supermarket.__file__).with_name("statements.yml")
 PLACE = "<!-- statements -->"  # in book/statements.md
 THEOREM = re.compile("(Theorem|Proposition|Lemma|Corollary)")
 DISPLAY = re.compile(r"\(\d")
-LISTED = re.compile(r"^\.\. auto(?:function|class|exception):: (supermarket\.\S+)", re.MULTILINE)
 
 
 def statements_page(root: Path, runs: Iterable[Run]) -> str:
     """Return the page's text: for each paper a count, an index, and the statements by number."""
     found = claims(runs)
-    documented = _documented(root / "book" / "api.md")
+    documented = _documented(root)
     by_paper: dict[str, list[Statement]] = {}
     for entry in statements().values():
         by_paper.setdefault(entry.paper, []).append(entry)
@@ -84,7 +84,7 @@ def _index(entries: Sequence[Statement], found: Sequence[Claim]) -> str:
     return f'<p class="ledger-index">{" · ".join(links)}</p>'
 
 
-def _entry(entry: Statement, found: Sequence[Claim], documented: dict[int, str]) -> str:
+def _entry(entry: Statement, found: Sequence[Claim], documented: dict[int, tuple[str, str]]) -> str:
     number = f' <span class="number">{escape(entry.number)}</span>' if entry.number else ""
     standing = provenance(entry).split(" <a")[0]
     if entry.kind in _KINDS:
@@ -126,24 +126,22 @@ def _told(entry: Statement) -> str:
     return f"{against.what}: a scale of {size}, since {against.why.strip().rstrip('.')}."
 
 
-def _function(name: str, documented: dict[int, str]) -> str:
-    """Return a function's name, as a link where the API page has it."""
+def _function(name: str, documented: dict[int, tuple[str, str]]) -> str:
+    """Return a function's name, as a link where the reference has it."""
     try:
-        listed = documented.get(id(resolve(name)))
+        listed, link = documented.get(id(resolve(name)), ("", ""))
     except ParameterError:
-        listed = None
+        listed = link = ""
     shown = f"<code>{escape(listed or name.replace(':', '.'))}</code>"
-    return f'<a href="api.html#{listed}">{shown}</a>' if listed else shown
+    return f'<a href="{link}">{shown}</a>' if link else shown
 
 
-def _documented(api: Path) -> dict[int, str]:
-    """Return what the API page lists, by the identity of the objects."""
-    if not api.is_file():
-        return {}
+def _documented(root: Path) -> dict[int, tuple[str, str]]:
+    """Return what the reference lists, by the identity of the objects: the name and the link."""
     found = {}
-    for name in LISTED.findall(api.read_text(encoding="utf-8")):
+    for name, link in api_pages.addresses(root).items():
         module, _, member = name.rpartition(".")
-        found[id(getattr(import_module(module), member))] = name
+        found[id(getattr(import_module(module), member))] = name, link
     return found
 
 

@@ -18,6 +18,8 @@ from supermarket.validation import (
     said,
 )
 
+__all__ = ["Supermarket"]
+
 DISCIPLINES = ("fifo", "ps", "lifo")
 
 

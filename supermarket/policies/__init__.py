@@ -23,7 +23,7 @@ class Policy:
     Attributes
     ----------
     loop : callable
-        The compiled loop, made with `supermarket.chains.event_loop.event_loop`.
+        The compiled loop, made with `supermarket.kernels.event_loop.event_loop`.
     naive : callable
         The rule as one would say it, for the tests: ``naive(lengths, seen, kept)`` gets the lengths
         of all queues, the d queues that the arrival looks at, in order, and the queue that is
@@ -56,7 +56,7 @@ class Policy:
         return getattr(import_module(f"supermarket.{module}"), name)
 
 
-_SCAN = "chains.occupancy:Scan"
+_SCAN = "runs.counts.engines:Scan"
 
 
 @cache

@@ -3,12 +3,13 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from supermarket.chains.borrowed import inlined
-from supermarket.chains.event_loop import event_loop
-from supermarket.chains.ranks import FAST
+from supermarket.kernels.borrowed import inlined
+from supermarket.kernels.event_loop import event_loop
+from supermarket.kernels.sampling import all_among, with_or_not
 from supermarket.policies import Policy
-from supermarket.sampling import all_among, with_or_not
 from supermarket.validation import MOST_LEVELS, ParameterError
+
+FAST = 20_000  # queues: with more, ranks miss the caches
 
 
 @inlined
@@ -43,7 +44,7 @@ def pick(n: int, d: int) -> str:
     """Return the fastest engine: with one choice there are many levels."""
     if n <= FAST:
         return "ranks"
-    return "table" if n < (10**7 if d > 1 else 10**8) else "batches"
+    return "table" if n < (10**7 if d > 1 else 10**8) else "bursts"
 
 
 POLICY = Policy(
@@ -51,9 +52,9 @@ POLICY = Policy(
     naive=naive,
     fixed_point=fixed_point_counts,
     engines={
-        "table": "chains.occupancy:Guided",
-        "ranks": "chains.ranks:Ranks",
-        "batches": "chains.occupancy:Batches",
+        "table": "runs.counts.engines:Guided",
+        "ranks": "runs.counts.ranks:Ranks",
+        "bursts": "runs.counts.engines:Bursts",
     },
     pick=pick,
 )

@@ -27,11 +27,11 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from supermarket.chains.borrowed import inlined
-from supermarket.chains.event_loop import event_loop
-from supermarket.compiled import kernel
+from supermarket.kernels.borrowed import inlined
+from supermarket.kernels.compiled import kernel
+from supermarket.kernels.event_loop import event_loop
+from supermarket.kernels.sampling import WITH, all_among
 from supermarket.policies import Policy
-from supermarket.sampling import WITH, all_among
 from supermarket.validation import MOST_LEVELS, ParameterError
 
 
@@ -112,7 +112,7 @@ POLICY = Policy(
     naive=naive,
     fixed_point=fixed_point_counts,
     memory=lambda counts: np.flatnonzero(np.diff(counts))[:1],
-    engines={"table": "chains.memory:MemoryTable"},
+    engines={"table": "runs.counts.memory:MemoryTable"},
     pick=lambda n, d: "scan" if n < 1000 else "table",
     distinct=False,
 )

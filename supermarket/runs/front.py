@@ -7,10 +7,12 @@ from numpy.random import SeedSequence
 
 from supermarket import policies
 from supermarket.models.jsq import Supermarket
+from supermarket.runs.many import MOST_THREADS, run_points
 from supermarket.runs.run import Run
 from supermarket.runs.schedule import Schedule, schedule_of, seed_of, spawned
-from supermarket.sweep import MOST_THREADS, run_points
 from supermarket.validation import ParameterError, choice, integer
+
+__all__ = ["simulate"]
 
 _JOBS, _LABELLED, _LANES = "jobs", "labelled", "lanes"
 
@@ -65,10 +67,10 @@ def simulate(
         - "scan" compares the uniform with level after level, "table" finds most events by one look
           into a guide table, both up to n = 2**53;
         - "ranks" finds every event by one look into an alias table, up to n = 10**6 (see
-          `supermarket.chains.ranks`);
-        - "batches" makes many events at a time, some sqrt(n), up to n = 4e18 (see
-          `supermarket.chains.batches`);
-        - "lanes" makes 64 copies at a time, up to n = 32767 (see `supermarket.chains.replicas`).
+          `supermarket.runs.counts.ranks`);
+        - "bursts" makes many events at a time, some sqrt(n), up to n = 4e18 (see
+          `supermarket.runs.counts.bursts`);
+        - "lanes" makes 64 copies at a time, up to n = 32767 (see `supermarket.runs.counts.lanes`).
           The time of an event grows with the number of levels: for d = 1 and lam near 1 the others
           are faster;
         - "labelled" holds every queue, up to n = 10**9; its lengths at the end are
@@ -132,9 +134,9 @@ def _prepare(
     schedule = schedule_of(schedule)
     integer("threads", threads, 1, MOST_THREADS)
     room = _room(model, engine)
-    module = import_module(f"supermarket.chains.{room}")
-    more = (engine,) if room == "occupancy" else ()
-    counted = room == "occupancy" and model.policy == "jsq"
+    module = import_module(f"supermarket.runs.{room}")
+    more = (engine,) if room == "counts.engines" else ()
+    counted = room == "counts.engines" and model.policy == "jsq"
     if copies is None:
         if counted and engine == _LANES:
             raise ParameterError(
@@ -143,7 +145,7 @@ def _prepare(
         return module.prepare(model, schedule, seed_of(seed), start, *more)
     seeds = spawned(seed, copies)
     if counted and (engine == _LANES or (engine == "auto" and model.n < 2**15)):
-        from supermarket.chains import replicas
+        from supermarket.runs.counts import lanes as replicas
 
         return replicas.prepare(model, schedule, seeds, start, threads)
     module.prepare(model, schedule, seeds[0], start, *more)
@@ -162,7 +164,7 @@ def _room(model: object, engine: str) -> str:
     kind = type(model).__name__
     if kind in ("JacksonNetwork", "PoolSystem"):
         choice("engine", engine, ("auto",))
-        return {"JacksonNetwork": "jackson", "PoolSystem": "server_pools"}[kind]
+        return {"JacksonNetwork": "stations", "PoolSystem": "pools"}[kind]
     if not isinstance(model, Supermarket):
         raise ParameterError(
             f"model = {model!r} is no model: give a Supermarket(n, d, lam), a network of "
@@ -170,10 +172,10 @@ def _room(model: object, engine: str) -> str:
         )
     if not model.is_exponential or model.discipline != "fifo":
         choice("engine", engine, ("auto", _JOBS))
-        return "fifo"
+        return "jobs.network"
     plain = model.policy == "jsq"
-    alone = {_JOBS: "fifo", _LABELLED: "queues"} if plain else {}
+    alone = {_JOBS: "jobs.network", _LABELLED: "labelled"} if plain else {}
     more = [_LANES, *alone] if plain else []
     engines = policies.named(model.policy).engines
     choice("engine", engine, ("auto", "scan", *engines, *more))
-    return alone.get(engine, "occupancy")
+    return alone.get(engine, "counts.engines")

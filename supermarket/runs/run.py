@@ -10,9 +10,11 @@ from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 import supermarket
+from supermarket.estimate.intervals import Interval, batch_interval, time_share_interval
 from supermarket.runs.schedule import Schedule
-from supermarket.statistics import Interval, batch_interval, time_share_interval
 from supermarket.validation import ParameterError, choice, integer, positive
+
+__all__ = ["Run"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -147,8 +149,8 @@ class Run:
     @property
     def relaxation_time(self) -> float | None:
         """Time in which the chain forgets its start, in the schedule's unit, if theory knows it."""
+        from supermarket.limits.mean_field.fixed_point import relaxation_time
         from supermarket.models.jsq import Supermarket
-        from supermarket.theory.fixed_point import relaxation_time
 
         model = self.model
         alone = self.engine not in ("jobs", "network")  # a chain of its own, in its own time
@@ -186,28 +188,28 @@ class Run:
             - "length": the share of queues with exactly the length `at`;
             - "mean queue": the number of jobs per queue;
             - "maximum": the maximum queue length; or the share of time for which it was one of the
-              lengths of `at` (see `supermarket.statistics.time_share_interval`, which holds also
-              where it always was, or never);
+              lengths of `at` (see `supermarket.estimate.intervals.time_share_interval`, which holds
+              also where it always was, or never);
             - "sojourn": the sojourn time of single jobs; "sojourn survival": the share of jobs
               that stay at least each time of the grid;
             - "covariance": n times the covariance of two queues' indicators of length at least i;
             - "utility" and "misplaced" of pools, the latter far narrower. The number of tasks is
               Poisson of mean n rho under every policy: it and the best utility for it are control
-              variates (see `supermarket.controls.controlled_interval`).
+              variates (see `supermarket.estimate.controls.controlled_interval`).
         confidence : float
             In (0, 1).
         at : int or array_like of int, optional
             Which part of the quantity is meant, as above.
         among : int
             The number of intervals that are to hold together, as in
-            `supermarket.statistics.batch_interval`.
+            `supermarket.estimate.intervals.batch_interval`.
         relaxation_time : float, optional
             In the unit of the schedule, where one is known that is better than this run's own.
 
         Returns
         -------
         Interval
-            Refused if the run is not `supermarket.statistics.ENOUGH` times as long as the
+            Refused if the run is not `supermarket.estimate.intervals.ENOUGH` times as long as the
             relaxation time.
 
         Raises
@@ -229,7 +231,7 @@ class Run:
         if isinstance(seen, Interval):
             return replace(seen, confidence=confidence)
         if seen.controls is not None:
-            from supermarket.controls import controlled_interval
+            from supermarket.estimate.controls import controlled_interval
 
             return controlled_interval(
                 seen.batches, seen.controls, confidence, among=among, relaxations=relaxations
@@ -271,7 +273,8 @@ class Run:
         """Return the lengths that the maximum took for this share of the time, and its median.
 
         The same share of the time, (1 - share) / 2, is left out at either side. That is what was
-        seen: see `supermarket.statistics.time_share_interval` for what may be said of equilibrium.
+        seen: see `supermarket.estimate.intervals.time_share_interval` for what may be said of
+        equilibrium.
         """
         law = self.max_queue
         lengths = sorted(law)
@@ -365,7 +368,7 @@ _QUANTITIES: dict[str, Callable[[Run, Any], _Seen | Interval]] = {
 
 def _controls(run: Run) -> list[NDArray[np.float64]]:
     """Return tasks and best utility in each batch, less their means in steady state."""
-    from supermarket.theory.utility import best_utility, unavoidable_deficit
+    from supermarket.limits.pools.utility import best_utility, unavoidable_deficit
 
     pools, rho = run.model.pools, run.model.rho
     known = float(best_utility(pools, rho)) - unavoidable_deficit(pools, rho, run.model.n)

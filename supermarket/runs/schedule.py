@@ -11,6 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from supermarket.validation import ParameterError, choice, integer, positive, real
 
+__all__ = ["Schedule"]
+
 
 @dataclass(frozen=True)
 class Schedule:

@@ -7,7 +7,7 @@ the laws that a reader brings: a survival function, measured times, a distributi
 
 from supermarket.service.families import Deterministic, Erlang, Gamma, Lognormal, Uniform, Weibull
 from supermarket.service.given import Empirical, GivenScipy, GivenSurvival, hill_tail_index
-from supermarket.service.law import Mixture, Scaled, ServiceLaw, tail_index
+from supermarket.service.law import ServiceLaw
 from supermarket.service.phases import Exponential, Hyperexponential, PhaseType
 from supermarket.service.powers import BoundedPareto, Lomax, Pareto
 
@@ -23,13 +23,10 @@ __all__ = [
     "Hyperexponential",
     "Lognormal",
     "Lomax",
-    "Mixture",
     "Pareto",
     "PhaseType",
-    "Scaled",
     "ServiceLaw",
     "Uniform",
     "Weibull",
     "hill_tail_index",
-    "tail_index",
 ]

@@ -78,7 +78,7 @@ class _Numerical(ServiceLaw):
 
 @dataclass(frozen=True)
 class GivenSurvival(_Numerical):
-    """The law with a survival function of your own; ``ServiceLaw.from_survival`` makes it.
+    """The law with a survival function of your own; `GivenSurvival` makes it.
 
     Two such laws are equal if they have the same function (the same object) and the same options.
 
@@ -102,8 +102,8 @@ class GivenSurvival(_Numerical):
 
     Examples
     --------
-    >>> from supermarket.service import ServiceLaw
-    >>> law = ServiceLaw.from_survival(lambda s: (1 + s) ** -2.5)
+    >>> from supermarket.service import GivenSurvival
+    >>> law = GivenSurvival(lambda s: (1 + s) ** -2.5)
     >>> round(law.mean, 12), law.tail_index, law.scaled(1).mean
     (0.666666666667, 2.5, 1.0)
     """
@@ -147,7 +147,7 @@ class GivenSurvival(_Numerical):
 
 @dataclass(frozen=True, repr=False)
 class GivenScipy(_Numerical):
-    """The law of a frozen distribution of scipy.stats; ``ServiceLaw.from_scipy`` makes it.
+    """The law of a frozen distribution of scipy.stats; `GivenScipy` makes it.
 
     Its survival function, quantiles and sampler are scipy's. Integrals are numerical, and no better
     far out than scipy's survival function.
@@ -165,8 +165,8 @@ class GivenScipy(_Numerical):
     Examples
     --------
     >>> from scipy.stats import invgauss
-    >>> from supermarket.service import ServiceLaw
-    >>> law = ServiceLaw.from_scipy(invgauss(2.0))
+    >>> from supermarket.service import GivenScipy
+    >>> law = GivenScipy(invgauss(2.0))
     >>> round(law.mean, 12), round(law.scv, 9)
     (2.0, 2.0)
     """
@@ -207,7 +207,7 @@ class GivenScipy(_Numerical):
 
     def __repr__(self) -> str:
         given = (*map(repr, self.frozen.args), *(f"{k}={v!r}" for k, v in self.frozen.kwds.items()))
-        return f"ServiceLaw.from_scipy({self.name}({', '.join(given)}))"
+        return f"GivenScipy({self.name}({', '.join(given)}))"
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return the smallest s with ``survival(s) <= p``."""
@@ -221,7 +221,7 @@ class GivenScipy(_Numerical):
 
 @dataclass(frozen=True, repr=False)
 class Empirical(ServiceLaw):
-    """The empirical law of measured service times; ``ServiceLaw.from_samples`` makes it.
+    """The empirical law of measured service times; `Empirical` makes it.
 
     Each sample has the same probability, so the support is bounded and the tail index infinite,
     whatever law the samples come from; `hill_tail_index` estimates the tail index of that one.
@@ -238,8 +238,8 @@ class Empirical(ServiceLaw):
 
     Examples
     --------
-    >>> from supermarket.service import ServiceLaw
-    >>> law = ServiceLaw.from_samples([3.0, 1.0])
+    >>> from supermarket.service import Empirical
+    >>> law = Empirical([3.0, 1.0])
     >>> law.mean, law.survival([0.5, 1.0, 3.0]).tolist()
     (2.0, [1.0, 0.5, 0.0])
     """
@@ -263,7 +263,7 @@ class Empirical(ServiceLaw):
 
     def __repr__(self) -> str:
         some = f"{len(self.samples)} samples with mean {self.mean:.6g}"
-        return f"ServiceLaw.from_samples(<{some}>)"
+        return f"Empirical(<{some}>)"
 
     @property
     def scv(self) -> float:

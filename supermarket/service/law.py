@@ -2,9 +2,7 @@
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -157,33 +155,6 @@ class ServiceLaw(ABC):
         ``survival(s) = alpha @ expm(T s) @ ones``.
         """
         return None
-
-    @staticmethod
-    def from_survival(
-        survival: Callable[[Any], Any],
-        *,
-        breaks: ArrayLike = (),
-        end: float = math.inf,
-        tail_index: float | None = None,
-    ) -> "ServiceLaw":
-        """Return the law with a survival function of your own; see `GivenSurvival`."""
-        from supermarket.service.given import GivenSurvival
-
-        return GivenSurvival(survival, breaks=breaks, end=end, tail_index=tail_index)
-
-    @staticmethod
-    def from_samples(samples: ArrayLike) -> "ServiceLaw":
-        """Return the empirical law of measured service times; see `Empirical`."""
-        from supermarket.service.given import Empirical
-
-        return Empirical(samples)
-
-    @staticmethod
-    def from_scipy(frozen: Any) -> "ServiceLaw":
-        """Return the law of a frozen scipy.stats distribution; see `GivenScipy`."""
-        from supermarket.service.given import GivenScipy
-
-        return GivenScipy(frozen)
 
 
 @dataclass(frozen=True, repr=False)

@@ -5,8 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from supermarket import service
+from supermarket.service.given import Empirical
 from supermarket.service.law import ServiceLaw
 from supermarket.validation import ParameterError, nearest
+
+__all__ = ["named_law"]
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -46,7 +49,7 @@ def named_law(name: str, value: object) -> ServiceLaw:
             f'{name} = {value!r} is not a text: write a law such as "Lomax(1.5)" or "sizes.csv".'
         )
     if ".csv" in value:
-        return ServiceLaw.from_samples(_column(name, value))
+        return Empirical(_column(name, value))
     try:
         call = ast.parse(value.strip(), mode="eval").body
         arguments = [ast.literal_eval(argument) for argument in call.args]

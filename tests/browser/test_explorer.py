@@ -22,10 +22,10 @@ from supermarket import (
     mean_queue,
     mean_sojourn,
 )
-from supermarket.theory.choices import mean_sojourn_fifo
-from supermarket.theory.fifo_tails import critical_beta, power_law_exponent, q_exponent
-from supermarket.theory.fixed_point import max_queue_law_one_choice
-from supermarket.theory.near_saturation import hypotheses
+from supermarket.limits.fifo.depth import mean_sojourn_fifo
+from supermarket.limits.fifo.tails import critical_beta, power_law_exponent, q_exponent
+from supermarket.limits.mean_field.fixed_point import max_queue_law_one_choice
+from supermarket.limits.saturation.theorem import hypotheses
 
 pytestmark = pytest.mark.browser
 

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from supermarket.digits import numeral
-from supermarket.statistics import Interval
-from supermarket.verdict_table import STYLE, ParameterTable, VerdictTable
-from supermarket.verdicts import judge
+from supermarket.estimate.intervals import Interval
+from supermarket.experiment.digits import numeral
+from supermarket.experiment.verdict_table import STYLE, ParameterTable, VerdictTable
+from supermarket.experiment.verdicts import judge
 from tools.scoreboard import all_claims, claims
 
 pytestmark = pytest.mark.browser

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from supermarket import ParameterError, Schedule, Supermarket, policies, simulate
-from supermarket.chains.event_loop import Kept, Tally, rule_of
-from supermarket.chains.measure import with_room
+from supermarket.kernels.event_loop import Kept, Tally, rule_of
+from supermarket.runs.counts.clock import with_room
 from tests.oracles import JIT
 
 LAM = 0.6

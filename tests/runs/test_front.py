@@ -24,7 +24,7 @@ from supermarket import (
     server_pools,
     simulate,
 )
-from supermarket.service import GivenScipy, ServiceLaw
+from supermarket.service import Empirical, GivenScipy
 
 SHOP = Supermarket(12, 2, 0.7)
 MEMORY = replace(SHOP, policy="memory")
@@ -36,7 +36,7 @@ KINDS = {
     "scan": (SHOP, "scan"),
     "table": (SHOP, "table"),
     "ranks": (SHOP, "ranks"),
-    "batches": (SHOP, "batches"),
+    "bursts": (SHOP, "bursts"),
     "lanes": (SHOP, "lanes"),
     "labelled": (SHOP, "labelled"),
     "distinct, labelled": (replace(SHOP, replacement=False), "labelled"),
@@ -226,7 +226,7 @@ def test_what_is_wrong_is_said_in_one_sentence_before_any_event(
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("engine", ["auto", "scan", "lanes", "labelled", "jobs", "batches"])
+@pytest.mark.parametrize("engine", ["auto", "scan", "lanes", "labelled", "jobs", "bursts"])
 @pytest.mark.parametrize("model", [None, [], "shop", 12, Supermarket, Schedule(1), NETWORK.routing])
 def test_another_model_is_refused(model, engine):
     for call in (simulate, simulate.check):
@@ -250,7 +250,7 @@ def test_a_limit_cannot_be_simulated(kind, model, monkeypatch):
         run_of(kind)
 
 
-@pytest.mark.parametrize("engine", ["labelled", "lanes", "jobs", "ranks", "batches"])
+@pytest.mark.parametrize("engine", ["labelled", "lanes", "jobs", "ranks", "bursts"])
 def test_memory_is_not_forgotten(engine):
     """By an engine that has none: it would simulate another model."""
     with pytest.raises(ParameterError, match="is not known: use 'auto', 'scan', 'table'"):
@@ -262,7 +262,7 @@ def test_memory_is_not_forgotten(engine):
             simulate(replace(MEMORY, **other), 1, seed=1)
 
 
-@pytest.mark.parametrize("engine", ["labelled", "lanes", "scan", "table", "ranks", "batches"])
+@pytest.mark.parametrize("engine", ["labelled", "lanes", "scan", "table", "ranks", "bursts"])
 @pytest.mark.parametrize("other", [{"discipline": "lifo"}, {"service": Lomax(2.5)}])
 def test_service_is_not_taken_for_exponential(engine, other):
     with pytest.raises(ParameterError, match="is not known: use 'auto', 'jobs'"):
@@ -361,7 +361,7 @@ def test_a_model_can_be_a_key(kind):
         lambda: Lomax(2.5),
         lambda: Lomax(2.5).scaled(0.5),
         lambda: PhaseType([0.5, 0.5], np.array([[-1.0, 0.5], [0.0, -2.0]])),
-        lambda: ServiceLaw.from_samples(np.array([1.0, 2.0, 4.0])),
+        lambda: Empirical(np.array([1.0, 2.0, 4.0])),
         lambda: GivenScipy(scipy.stats.gamma(2)),
     ],
 )

@@ -9,12 +9,14 @@ from scipy import stats
 from supermarket.service import (
     BoundedPareto,
     Deterministic,
+    Empirical,
     Exponential,
     Gamma,
+    GivenScipy,
+    GivenSurvival,
     Lognormal,
     Lomax,
     Pareto,
-    ServiceLaw,
     Uniform,
     Weibull,
     hill_tail_index,
@@ -44,8 +46,8 @@ FROZEN = [
     (Lomax(2.5), stats.lomax(2.5, scale=1.5)),
     (Pareto(2.2), stats.pareto(2.2, scale=1.2 / 2.2)),
 ]
-PAIRS = [(law, ServiceLaw.from_survival(function)) for law, function in KNOWN] + [
-    (law, ServiceLaw.from_scipy(frozen)) for law, frozen in FROZEN
+PAIRS = [(law, GivenSurvival(function)) for law, function in KNOWN] + [
+    (law, GivenScipy(frozen)) for law, frozen in FROZEN
 ]
 
 
@@ -74,36 +76,36 @@ def test_a_known_law_given_by_its_survival_function(law, given):
 
 def test_options_of_a_given_survival_function():
     function = Uniform().survival
-    law = ServiceLaw.from_survival(function, end=2, breaks=[0.5, 0.5])
+    law = GivenSurvival(function, end=2, breaks=[0.5, 0.5])
     assert (law.end, law.breaks, law.mean) == (2.0, (0.5,), pytest.approx(1, rel=1e-15))
-    assert law == ServiceLaw.from_survival(function, end=2, breaks=[0.5])
-    assert law != ServiceLaw.from_survival(lambda s: np.maximum(1 - s / 2, 0), end=2, breaks=[0.5])
+    assert law == GivenSurvival(function, end=2, breaks=[0.5])
+    assert law != GivenSurvival(lambda s: np.maximum(1 - s / 2, 0), end=2, breaks=[0.5])
     # a slow factor: the remainder beyond float64 is of the given power, not of the local slope
-    slow = ServiceLaw.from_survival(lambda s: (1 + s) ** -1.5 * (1 + np.log1p(s)), tail_index=1.5)
+    slow = GivenSurvival(lambda s: (1 + s) ** -1.5 * (1 + np.log1p(s)), tail_index=1.5)
     assert slow.tail_index == 1.5
     # the integral of (1+s)**-1.5 (1 + log(1+s)) is 2 + 4
     assert slow.mean == pytest.approx(6, rel=1e-10)
-    light = ServiceLaw.from_survival(lambda s: np.exp(-np.sqrt(s)), tail_index=math.inf)
+    light = GivenSurvival(lambda s: np.exp(-np.sqrt(s)), tail_index=math.inf)
     assert light.mean == pytest.approx(2, rel=1e-13)
 
 
 def test_a_survival_function_with_rounding_noise():
-    law = ServiceLaw.from_survival(lambda s: 1 - (1 - np.exp(-s)))
+    law = GivenSurvival(lambda s: 1 - (1 - np.exp(-s)))
     assert law.mean == pytest.approx(1, rel=1e-12)
     assert law.tail_index == math.inf
 
 
 def test_a_formula_that_ends_in_nan():
-    law = ServiceLaw.from_survival(lambda s: np.exp(s) * np.exp(-2 * s))  # inf * 0 from 710 on
+    law = GivenSurvival(lambda s: np.exp(s) * np.exp(-2 * s))  # inf * 0 from 710 on
     assert law.mean == pytest.approx(1, rel=1e-13)
     assert law.survival([2.0, 1000.0]) == pytest.approx([math.exp(-2), 0], rel=1e-13)
 
 
 def test_an_empirical_law():
     x = np.random.default_rng(3).pareto(1.5, 3000) + 0.5
-    law = ServiceLaw.from_samples(pd.Series(x, index=np.arange(3000) + 7))
-    assert law == ServiceLaw.from_samples(x[::-1].tolist())
-    assert hash(law) == hash(ServiceLaw.from_samples(x))
+    law = Empirical(pd.Series(x, index=np.arange(3000) + 7))
+    assert law == Empirical(x[::-1].tolist())
+    assert hash(law) == hash(Empirical(x))
     assert law.mean == pytest.approx(np.mean(x), rel=1e-14)
     assert law.scv == pytest.approx(np.var(x) / np.mean(x) ** 2, rel=1e-13)
     assert (law.end, law.tail_index, len(law.breaks)) == (np.max(x), math.inf, 3000)
@@ -117,26 +119,26 @@ def test_an_empirical_law():
 
 
 def test_ties_in_an_empirical_law():
-    law = ServiceLaw.from_samples([2, 1, 2, 5])
+    law = Empirical([2, 1, 2, 5])
     assert law.inverse_survival([1.0, 0.9, 0.75, 0.5, 0.25, 0.2, 1e-9]).tolist() == [
         0, 1, 1, 2, 2, 5, 5,
     ]  # fmt: skip
     assert law.survival([0.5, 1, 2, 4.9, 5]).tolist() == [1, 0.75, 0.25, 0.25, 0]
     assert law.breaks == (1.0, 2.0, 5.0)
-    assert repr(law) == "ServiceLaw.from_samples(<4 samples with mean 2.5>)"
+    assert repr(law) == "Empirical(<4 samples with mean 2.5>)"
 
 
 def test_laws_of_scipy():
-    law = ServiceLaw.from_scipy(stats.gamma(2, scale=0.5))
-    assert law == ServiceLaw.from_scipy(stats.gamma(2, scale=0.5))
-    assert law != ServiceLaw.from_scipy(stats.gamma(2, scale=0.25))
-    assert hash(law) == hash(ServiceLaw.from_scipy(stats.gamma(2, scale=0.5)))
-    assert repr(law) == "ServiceLaw.from_scipy(gamma(2, scale=0.5))"
-    shifted = ServiceLaw.from_scipy(stats.uniform(1, 2))
+    law = GivenScipy(stats.gamma(2, scale=0.5))
+    assert law == GivenScipy(stats.gamma(2, scale=0.5))
+    assert law != GivenScipy(stats.gamma(2, scale=0.25))
+    assert hash(law) == hash(GivenScipy(stats.gamma(2, scale=0.5)))
+    assert repr(law) == "GivenScipy(gamma(2, scale=0.5))"
+    shifted = GivenScipy(stats.uniform(1, 2))
     assert (shifted.breaks, shifted.end) == ((1.0, 3.0), 3.0)
     assert shifted.mean == pytest.approx(2, rel=1e-14)
     # its survival function is NaN far out
-    assert ServiceLaw.from_scipy(stats.invgauss(0.5)).moment(2) == pytest.approx(0.375, rel=1e-9)
+    assert GivenScipy(stats.invgauss(0.5)).moment(2) == pytest.approx(0.375, rel=1e-9)
 
 
 def test_hill():
@@ -149,11 +151,11 @@ def test_hill():
 
 
 def given(function, **options):
-    return lambda: ServiceLaw.from_survival(function, **options)
+    return lambda: GivenSurvival(function, **options)
 
 
 def samples(values):
-    return lambda: ServiceLaw.from_samples(values)
+    return lambda: Empirical(values)
 
 
 @pytest.mark.parametrize(
@@ -197,18 +199,18 @@ def samples(values):
         ),
         (samples([1.0, math.inf]), r"samples\[1\] = inf is not a positive finite number"),
         (samples(pd.to_datetime(["2020-01-01"])), "samples holds entries of type "),
-        (lambda: ServiceLaw.from_scipy(stats.gamma), "is not a frozen continuous distribution"),
+        (lambda: GivenScipy(stats.gamma), "is not a frozen continuous distribution"),
         (
-            lambda: ServiceLaw.from_scipy(stats.poisson(2)),
+            lambda: GivenScipy(stats.poisson(2)),
             "is not a frozen continuous distribution",
         ),
-        (lambda: ServiceLaw.from_scipy(3), "frozen = 3 is not a frozen continuous distribution"),
+        (lambda: GivenScipy(3), "frozen = 3 is not a frozen continuous distribution"),
         (
-            lambda: ServiceLaw.from_scipy(stats.norm()),
+            lambda: GivenScipy(stats.norm()),
             r"scipy.stats.norm has its support on \[-inf, inf\], and a service time is not",
         ),
         (
-            lambda: ServiceLaw.from_scipy(stats.pareto(0.9)),
+            lambda: GivenScipy(stats.pareto(0.9)),
             "scipy.stats.pareto has mean inf with these parameters",
         ),
         (lambda: hill_tail_index([1.0, 2.0], 1), "samples has 2 entries: give at least 3"),

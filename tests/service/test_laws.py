@@ -11,15 +11,17 @@ from scipy.linalg import expm
 from supermarket.service import (
     BoundedPareto,
     Deterministic,
+    Empirical,
     Erlang,
     Exponential,
     Gamma,
+    GivenScipy,
+    GivenSurvival,
     Hyperexponential,
     Lognormal,
     Lomax,
     Pareto,
     PhaseType,
-    ServiceLaw,
     Uniform,
     Weibull,
 )
@@ -46,10 +48,10 @@ NAMED = [
     BoundedPareto(0.5, 1.2),
 ]
 GIVEN = [
-    ServiceLaw.from_survival(lambda s: np.exp(-2 * s) * (1 + s)),
-    ServiceLaw.from_survival(lambda s: (1 + s * s) ** -1.25),
-    ServiceLaw.from_samples([0.5, 3.0, 0.25, 0.5, 8.0]),
-    ServiceLaw.from_scipy(stats.invgauss(1.5)),
+    GivenSurvival(lambda s: np.exp(-2 * s) * (1 + s)),
+    GivenSurvival(lambda s: (1 + s * s) ** -1.25),
+    Empirical([0.5, 3.0, 0.25, 0.5, 8.0]),
+    GivenScipy(stats.invgauss(1.5)),
 ]
 LAWS = [*NAMED, LOOP, *GIVEN, Lomax(1.5).scaled(3), Uniform().scaled(0.5), LOOP.scaled(1)]
 

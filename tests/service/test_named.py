@@ -5,11 +5,11 @@ import pytest
 from supermarket import ParameterError
 from supermarket.service import (
     Deterministic,
+    Empirical,
     Erlang,
     Hyperexponential,
     Lomax,
     PhaseType,
-    ServiceLaw,
 )
 from supermarket.service.named import law_text, named_law
 
@@ -39,7 +39,7 @@ def test_a_column_of_a_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     tmp_path.joinpath("one.csv").write_text("seconds\n1\n3\n")
     tmp_path.joinpath("two.csv").write_text("id,seconds\na,1\nb,3\n")
-    law = ServiceLaw.from_samples([1, 3])
+    law = Empirical([1, 3])
     assert named_law("service", "one.csv") == named_law("service", "two.csv:seconds") == law
     with pytest.raises(ParameterError, match=r"choose a column of two.csv, one of id, seconds"):
         named_law("service", "two.csv")
@@ -75,7 +75,7 @@ def test_a_bad_file_gets_one_sentence(tmp_path, monkeypatch, content, words):
         ("Lomax(0.9)", "without a mean"),
         ("Lomax('x')", "beta"),
         ("nowhere.csv", "there is no file nowhere.csv"),
-        ("ServiceLaw.from_samples([1])", "names no law"),
+        ("Empirical([1])", "names no law"),
         ("Lomax(1.5", "does not name a law"),
     ],
 )

@@ -1,1 +1,0 @@
-"""Measurements: the exact simulators, one module a model."""

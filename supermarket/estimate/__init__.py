@@ -1,0 +1,1 @@
+"""Intervals, autocorrelation and control variates: what samples say."""

@@ -1,0 +1,1 @@
+"""Predictions: closed forms, recursions and differential equations, a folder a part of the book."""

@@ -1,0 +1,1 @@
+"""Any law of the service time: the cavity process of Bramson, Lu & Prabhakar."""

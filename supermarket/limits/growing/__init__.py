@@ -1,0 +1,1 @@
+"""Growing choices: the limits of Bhamidi, Budhiraja & Dewaskar."""

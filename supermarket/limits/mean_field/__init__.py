@@ -1,0 +1,1 @@
+"""The limit of many queues with exponential service, its corrections and relatives."""

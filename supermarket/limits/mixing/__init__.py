@@ -1,0 +1,1 @@
+"""Mixing, exactly, where the chain is small enough."""

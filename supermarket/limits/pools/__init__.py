@@ -1,0 +1,1 @@
+"""Server pools and utility: what Goldsztajn, Borst & van Leeuwaarden prove."""

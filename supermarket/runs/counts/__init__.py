@@ -1,0 +1,1 @@
+"""The chain of counts: engines that find its events."""

@@ -1,0 +1,1 @@
+"""Single jobs, with any law of the service time."""

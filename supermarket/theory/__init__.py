@@ -1,1 +1,0 @@
-"""Predictions: closed forms, recursions and ODEs, one module a paper topic."""
