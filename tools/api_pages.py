@@ -11,6 +11,7 @@ from pathlib import Path
 
 PLACE = re.compile(r"^<!-- api: ([\w/. ]+) -->$", re.MULTILINE)
 _LIST = re.compile(r"^__all__ = \[(.*?)\]$", re.MULTILINE | re.DOTALL)
+CODE = re.compile(r"`([A-Za-z_]\w*)[^`]*`")
 # Rooms whose names are also names of the package itself.
 TOP = ("models", "service", "limits", "runs", "estimate")
 
@@ -45,7 +46,7 @@ def entry(root: Path, file: Path) -> str:
     home = "supermarket" if parts[1] in TOP else module
     tree = ast.parse(file.read_text(encoding="utf-8"))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    lines = ["```{eval-rst}", f".. automodule:: {module}", ""]
+    lines = ["```{eval-rst}", f".. automodule:: {module}", "", f"In ``{'/'.join(parts)}.py``.", ""]
     for name in names(file):
         kind = "class" if name[0].isupper() else "function"
         lines.append(f".. auto{kind}:: {home}.{name}")
@@ -56,6 +57,21 @@ def entry(root: Path, file: Path) -> str:
 
 def _is_public(node: ast.stmt) -> bool:
     return isinstance(node, ast.FunctionDef) and not node.name.startswith("_")
+
+
+def link(text: str, root: Path) -> str:
+    """Return a page in which the names of the reference in tables lead there."""
+    found = addresses(root)
+    tops = {name.rpartition(".")[2]: address for name, address in found.items()}
+
+    def linked(code: re.Match) -> str:
+        address = tops.get(code[1])
+        return f'<a href="{address}"><code>{code[0][1:-1]}</code></a>' if address else code[0]
+
+    lines = [
+        CODE.sub(linked, line) if line.startswith("|") else line for line in text.splitlines(True)
+    ]
+    return "".join(lines)
 
 
 def addresses(root: Path) -> dict[str, str]:

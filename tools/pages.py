@@ -69,6 +69,8 @@ def stage(root: Path, runs: Iterable[Run]) -> Path:
         target = src / page.relative_to(root)
         if page.suffix == ".md":
             text = api_pages.expand(texts.expand(target.read_text(encoding="utf-8")), root)
+            if page.name == "notation.md":
+                text = api_pages.link(text, root)
             target.write_text(text, encoding="utf-8")
         elif page in by_notebook:
             _stage_notebook(by_notebook[page], target, texts)
