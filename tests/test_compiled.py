@@ -108,7 +108,11 @@ UNSEEN = [
     ("callee", "Return a multiple.", "Return so many times the number.\n    And no more.\n"),
     ("callee", '"""A callee."""', '"""A callee."""\n# With a comment.\nUNUSED = 1\n'),
     ("callee", "@kernel", "def unused():\n    return 1\n@kernel"),
-    ("plotting", "import matplotlib as mpl", "import matplotlib as mpl\n\nEDITED = True"),
+    (
+        "experiment/plotting",
+        "import matplotlib as mpl",
+        "import matplotlib as mpl\n\nEDITED = True",
+    ),
     ("__init__", "import", "import sys  # edited\nimport"),
 ]
 
@@ -146,7 +150,7 @@ def test_an_edit_that_no_kernel_can_see_compiles_nothing(run, package):
 
 def test_a_hash_of_the_kernel_alone_would_run_old_code(run, package):
     """What the tests above are there to catch: a planted fault, the kernel's own bytecode only."""
-    fault = "from supermarket import compiled\n"
+    fault = "from supermarket.kernels import compiled\n"
     fault += "compiled.made_of = lambda f: f.py_func.__code__.co_code.hex()\n"
     assert run(fault + SHOW) == (2.5, 0)
     edit(package / "callee.py", "WEIGHT = 2.0", "WEIGHT = 3.0")

@@ -5,9 +5,8 @@ and on a line of the terminal. Its keys, in order, are `KEYS`:
 
 * claim: in one sentence;
 * statement, kind, source: the entry of the ledger (`supermarket.experiment.statements`) that it
-shows;
-  "paper", "derived" (in this project), "self-check", "input" or "negative control"; the paper with
-  the number in it;
+  shows; "paper", "derived" (in this project), "self-check", "input" or "negative control"; the
+  paper with the number in it;
 * relation, predicted: the true value is claimed to be "equal" to the prediction, "at most" or "at
   least" so much, or "exactly" so much;
 * against: what would be so if an equality were not: numbers that the interval has to exclude;

@@ -4,11 +4,11 @@ import inspect
 import math
 from dataclasses import replace
 from importlib import import_module
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 
-from supermarket import Lomax, ParameterError, Supermarket, theory
+from supermarket import Lomax, ParameterError, Supermarket, limits
 from supermarket.limits.saturation.drifts import modes
 
 SHOP = Supermarket(50, 3, 0.8)
@@ -38,7 +38,7 @@ def takes_a_model(function):
 
 PREDICTIONS = [
     pytest.param(found, id=name)
-    for home in iter_modules(theory.__path__, f"{theory.__name__}.")
+    for home in walk_packages(limits.__path__, f"{limits.__name__}.")
     for name, found in inspect.getmembers(import_module(home.name), inspect.isfunction)
     if found.__module__ == home.name and name[0] != "_" and takes_a_model(found)
 ]

@@ -119,7 +119,7 @@ run = experiment.begin("idle_first", globals())
 run.table""", {"tags": ["hide-input"]}),
     ("code", """\
 shop = Supermarket(n, d, lam, policy="idle first")
-found = simulate(shop, Schedule(400, warmup=100), seed=seed)
+found = simulate(shop, Schedule(1600, warmup=100), seed=seed)
 predicted = idle_first_fixed_point(shop, 12)
 figure, (ax,) = plotting.axes()
 ax.semilogy(predicted)

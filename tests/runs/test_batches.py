@@ -23,7 +23,7 @@ from supermarket.runs.counts.bursts import Bands, Kinds, Width
 from supermarket.runs.counts.clock import measure, with_room
 
 # By name, so that they are part of what kernels here are kept by.
-open_event, in_room, scan = batches._open_event, batches._advance, policies.find("jsq").loop
+open_event, in_room, scan = batches._open_event, batches._advance, policies.named("jsq").loop
 Z = 5.5
 SPAN = 1.0 if JIT else 0.02
 HUGE = 4 * 10**18

@@ -153,7 +153,7 @@ def test_stationary_law_of_the_remembered_length(tabled):
 
 def test_without_memory_it_is_the_plain_chain():
     """A remembered queue longer than all is never used: then the same uniforms, the same path."""
-    remembering, forgetting = (plain(policies.find(name).loop) for name in ("memory", "jsq"))
+    remembering, forgetting = (plain(policies.named(name).loop) for name in ("memory", "jsq"))
     for n, d in ((3, 1), (50, 2), (1000, 3)):
         uniforms = np.random.default_rng(n).random(2000)
         s = with_room(jsq.fixed_point_counts(n, d, 0.6, True))
@@ -270,7 +270,7 @@ def test_the_table_makes_the_path_of_a_scan_of_all_levels(n, d, lam, monkeypatch
     done = plain(memory._look_up)(bits, *given, *room_of(chain))
     uniforms = Uniforms(((bits >> 2) + 1 / 3) / 2**14)
     make_steps(
-        plain(policies.find("memory").loop), uniforms, twin, d, lam, True, done, *sums_twin, m_twin
+        plain(policies.named("memory").loop), uniforms, twin, d, lam, True, done, *sums_twin, m_twin
     )
     np.testing.assert_array_equal(s, twin)
     assert m == m_twin

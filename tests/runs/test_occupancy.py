@@ -29,7 +29,7 @@ from supermarket.runs.counts import engines as occupancy
 from supermarket.runs.counts.clock import measure, with_room
 
 Z = 5.5
-scan = policies.find("jsq").loop
+scan = policies.named("jsq").loop
 outcome = occupancy._outcome  # by name, so that it is part of what kernels here are kept by
 # Pure Python steps cost some fifty times more: shorter runs there, the same comparisons.
 SPAN = 1.0 if JIT else 0.02
