@@ -2,6 +2,7 @@
 
 import base64
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -67,7 +68,12 @@ def printed(project, browser):
     folder = project / "build" / "pdf"
     folder.mkdir(exist_ok=True)
     titles = pdf.join(project, project / "build" / "html", folder / "book.html")
-    faults = pdf.print_page(browser, folder / "book.html", folder / "book.pdf", titles)
+    # The browser of other tests may be open in this process, and a thread has one event loop.
+    with ThreadPoolExecutor(1) as thread:
+        printing = thread.submit(
+            pdf.print_page, browser, folder / "book.html", folder / "book.pdf", titles
+        )
+        faults = printing.result()
     return faults, folder / "book.pdf", titles
 
 

@@ -7,9 +7,7 @@ from pathlib import Path
 import pytest
 
 
-# Closed when the tests of this folder end: while it is open its event loop counts as running, and
-# the printing of the book, which starts a browser of its own, would be refused in the same process.
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def browser():
     path = os.environ.get("SUPERMARKET_CHROMIUM") or shutil.which("chromium")
     if not path or not Path(path).is_file():
@@ -25,7 +23,7 @@ def browser():
         started.close()
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def visit(browser):
     """Return a function that opens a file in a page and keeps the list of what went wrong in it."""
     contexts = []
