@@ -46,7 +46,16 @@ def entry(root: Path, file: Path) -> str:
     home = "supermarket" if parts[1] in TOP else module
     tree = ast.parse(file.read_text(encoding="utf-8"))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    lines = ["```{eval-rst}", f".. automodule:: {module}", "", f"In ``{'/'.join(parts)}.py``.", ""]
+    title = f"### {module.removeprefix('supermarket.')}"
+    lines = [
+        title,
+        "",
+        "```{eval-rst}",
+        f".. automodule:: {module}",
+        "",
+        f"In ``{'/'.join(parts)}.py``.",
+        "",
+    ]
     for name in names(file):
         kind = "class" if name[0].isupper() else "function"
         lines.append(f".. auto{kind}:: {home}.{name}")
@@ -66,7 +75,11 @@ def link(text: str, root: Path) -> str:
 
     def linked(code: re.Match) -> str:
         address = tops.get(code[1])
-        return f'<a href="{address}"><code>{code[0][1:-1]}</code></a>' if address else code[0]
+        return (
+            f'<a href="{address}"><code class="literal">{code[0][1:-1]}</code></a>'
+            if address
+            else code[0]
+        )
 
     lines = [
         CODE.sub(linked, line) if line.startswith("|") else line for line in text.splitlines(True)
