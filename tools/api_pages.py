@@ -46,16 +46,9 @@ def entry(root: Path, file: Path) -> str:
     home = "supermarket" if parts[1] in TOP else module
     tree = ast.parse(file.read_text(encoding="utf-8"))
     classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
-    title = f"### {module.removeprefix('supermarket.')}"
-    lines = [
-        title,
-        "",
-        "```{eval-rst}",
-        f".. automodule:: {module}",
-        "",
-        f"In ``{'/'.join(parts)}.py``.",
-        "",
-    ]
+    title = parts[-2] if parts[-1] == "__init__" else parts[-1]
+    where = f"In ``{'/'.join(parts)}.py``."
+    lines = [f"### {title}", "", "```{eval-rst}", f".. automodule:: {module}", "", where, ""]
     for name in names(file):
         kind = "class" if name[0].isupper() else "function"
         lines.append(f".. auto{kind}:: {home}.{name}")
@@ -75,11 +68,8 @@ def link(text: str, root: Path) -> str:
 
     def linked(code: re.Match) -> str:
         address = tops.get(code[1])
-        return (
-            f'<a href="{address}"><code class="literal">{code[0][1:-1]}</code></a>'
-            if address
-            else code[0]
-        )
+        shown = code[0][1:-1].replace("_", "_<wbr>")  # where a narrow column may break it
+        return f'<a href="{address}"><code>{shown}</code></a>' if address else code[0]
 
     lines = [
         CODE.sub(linked, line) if line.startswith("|") else line for line in text.splitlines(True)
