@@ -34,9 +34,11 @@ class Grid:
 
     Examples
     --------
-    >>> from supermarket.experiment.grids import Grid
-    >>> Grid({"n": [100, 1000], "lam": [0.5]}, replicas=3, seed=1).replicas
-    3
+    >>> from supermarket.experiment.catalogue import find_notebook
+    >>> from supermarket.experiment.grids import Grid, points_of
+    >>> grid = Grid({"n": [100, 1000], "lam": [0.5]}, replicas=3, seed=1)
+    >>> len(points_of(find_notebook("fixed_point"), grid))
+    6
     """
 
     values: dict[str, list]

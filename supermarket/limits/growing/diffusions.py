@@ -48,8 +48,8 @@ class ReflectedOverflow(NamedTuple):
 
     Examples
     --------
-    >>> from supermarket import ReflectedOverflow
-    >>> ReflectedOverflow(barrier=0.5).barrier
+    >>> from supermarket import ReflectedOverflow, stationary_law
+    >>> float(stationary_law(ReflectedOverflow(barrier=0.5)).x[-1])  # the largest Z_1
     0.5
     """
 

@@ -132,9 +132,9 @@ def stationary_law(overflow: ExponentialOverflow | ReflectedOverflow, spacing: f
     Examples
     --------
     >>> from supermarket import exponential, stationary_law
-    >>> law = stationary_law(exponential(1.0, 2.0), 0.2)
-    >>> round(float(law.mass.sum()), 6)
-    1.0
+    >>> law = stationary_law(exponential(1.0, 2.0), 0.1)
+    >>> round(float(law.mass.sum(axis=0) @ law.y), 2)  # the mean of Z_2
+    0.67
     """
     from scipy.sparse import coo_matrix, diags
     from scipy.sparse.linalg import spsolve
