@@ -116,12 +116,17 @@ def stationary(policy, n, d, replacement, longest):
 
 @pytest.mark.parametrize(("name", "n", "d", "replacement"), CASES[1:])
 def test_every_engine_has_the_stationary_law(name, n, d, replacement):
-    """Intervals of 1 - 1e-6 each: some 1e-4 false alarms in all; an error of 1 % is seen."""
+    """Intervals of 1 - 1e-6 each: some 1e-4 false alarms in all.
+
+    Half of an interval is at most 0.7 % of level 1 and 1.7 % of level 2 for the scan, and 5 and 10 %
+    for the other engines, which are held to the scan elsewhere. Without the JIT it is far more:
+    there the transitions, which are exact, say it all.
+    """
     policy, longest = policies.named(name), 14 if n == 2 else 7
     right = stationary(policy, n, d, replacement, longest)
     shop = Supermarket(n, d, LAM, replacement=replacement, policy=name)
     for engine in ("scan", *(policy.engines if JIT else ())):
-        schedule = Schedule(40_000 if JIT else 2000)
+        schedule = Schedule((2e6 if engine == "scan" else 4e4) if JIT else 2000)
         run = simulate(shop, schedule, seed=3, engine=engine)
         for level in (1, 2):
             found = run.interval("profile", 1 - 1e-6, at=level, relaxation_time=20.0)
