@@ -42,7 +42,7 @@ Run = Callable[[float], None]
 
 
 class Twin:
-    """The FIFO network's kernel in C, called as that of `fifo.ADVANCE` is."""
+    """The FIFO network's kernel in C, called as that of `network.ADVANCE` is."""
 
     def __init__(self, compiler: Compiler, folder: Path) -> None:
         self._advance = compiled(SOURCE, compiler, folder).advance

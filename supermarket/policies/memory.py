@@ -4,7 +4,7 @@ An arrival looks at d fresh queues, chosen with replacement, and at the remember
 shortest of them, and a shortest of them after joining is remembered [1]_. The state is the counts
 s[i] = number of queues with length at least i, and the length m of the remembered queue. That is
 enough to go on: queues of one length differ in nothing else, so the length i of the shortest fresh
-queue has the law of `occupancy`, and
+queue has the law of `supermarket.policies.jsq`, and
 
 * if i > m, or if i = m and no fresh queue of length m is another than the remembered one, then the
   remembered queue is joined and its length is m + 1;

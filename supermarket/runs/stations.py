@@ -190,7 +190,7 @@ def _advance(rng, s, routes, events, tally):
     """Make up to `events` steps in place and return how many, and how many jobs moved on.
 
     It makes fewer if the room for levels is used up. The tally gathers what
-    `measure.Chain.advance` does, station by station.
+    `clock.Chain.advance` does, station by station.
     """
     kinds, per_kind, routing, per_route, choices, replacement = routes
     moved, at_top = tally

@@ -7,7 +7,7 @@ from oracles import JIT, shown
 from scipy.stats import nbinom, poisson
 
 from supermarket import ParameterError, Supermarket, cavity
-from supermarket.limits.fifo import by_age as panel_form
+from supermarket.limits.fifo import by_age
 from supermarket.limits.fifo.tails import doubly_exponential_limit, q_exponent
 from supermarket.service import (
     BoundedPareto,
@@ -231,7 +231,7 @@ def test_fewer_coefficients_change_nothing(law):
 
 
 def test_the_error_tells_when_the_panels_are_too_coarse(monkeypatch):
-    monkeypatch.setattr(panel_form, "_UNRESOLVED", math.inf)
+    monkeypatch.setattr(by_age, "_UNRESOLVED", math.inf)
     law = Lognormal(0.02)
     levels = 6 if JIT else 4
     coarse = cavity(Supermarket(math.inf, 2, 0.8, service=law), levels)
@@ -301,7 +301,7 @@ def test_processor_sharing_and_lifo_are_insensitive():
     ],
 )
 def test_a_wrong_parameter_gets_one_sentence(change, sentence, monkeypatch):
-    monkeypatch.setattr(panel_form, "_MOST_WORK", 2_000)
+    monkeypatch.setattr(by_age, "_MOST_WORK", 2_000)
     given = {"service": Deterministic().scaled(2.0), "d": 2, "lam": 0.3, "levels": 5} | change
     options = {name: given.pop(name) for name in set(given) & {"levels", "method", "arithmetic"}}
     with pytest.raises(ParameterError, match=sentence):

@@ -247,7 +247,7 @@ def cavity(
 
     Starting from :math:`P_0 = 1`, :math:`P_1 = \lambda`, this is one scalar equation
     for :math:`P_{k+1}`, with positive terms only. The three methods differ in how they carry
-    :math:`g_k`: see `mixture_form`, `phase_form` and `panel_form`.
+    :math:`g_k`: see `by_mixture`, `by_phases` and `by_age`.
 
     Parameters
     ----------

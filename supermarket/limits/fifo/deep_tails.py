@@ -1,6 +1,6 @@
 r"""The FIFO cavity for Lomax service at any depth, where the tail is doubly exponential.
 
-With the notation of `mixture_form`: between two arrival rates that are far apart, a transform
+With the notation of `by_mixture`: between two arrival rates that are far apart, a transform
 :math:`G_k(x)` is a power of x to every digit that float64 has. So the nodes need to be dense only
 around the arrival rates :math:`\lambda_k`, some hundreds of them a level, and the sum over those
 left out in between is a geometric series. That reaches :math:`P_k = e^{-10^{12}}` with some

@@ -80,7 +80,7 @@ def growth(beta: float, d: int) -> Computed:
     -------
     Computed
         The limit of :math:`\frac1k \log_d R_k`, from as many levels as are below 1e280; see
-        `fifo_tails.doubly_exponential_limit`.
+        `tails.doubly_exponential_limit`.
 
     Examples
     --------

@@ -108,7 +108,7 @@ def advance(
 ) -> int:
     """Make up to `events` steps in place and return how many: fewer if the room is used up.
 
-    See `measure.Chain.advance`; `moved` gets the mean over the orders of the certain events.
+    See `clock.Chain.advance`; `moved` gets the mean over the orders of the certain events.
     """
     return _advance(rng, s, rule, events, tally, width, room_for(len(s)))
 

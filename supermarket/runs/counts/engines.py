@@ -81,7 +81,7 @@ class Scan:
         return rule_of(self.counts, self.model.d, self.model.lam, replacement)
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
-        """Make up to `events` steps; see `measure.Chain`."""
+        """Make up to `events` steps; see `clock.Chain`."""
         kept, rule = (
             Kept(np.empty(len(self.counts)), self.memory),
             self.rule(self.model.replacement),
@@ -104,7 +104,7 @@ class Guided(Scan):
         return 5.0 + 5e3 / n**0.5
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
-        """Make up to `events` steps; see `measure.Chain`."""
+        """Make up to `events` steps; see `clock.Chain`."""
         if len(self.counts) > 2**13:  # more levels than the table has numbers for
             return super().advance(events, moved, at_top)
         # Sixteen random bits choose an event's bin; what the bin leaves open is drawn on demand.
@@ -154,7 +154,7 @@ class Bursts(Scan):
         return 7e3 / n**0.5
 
     def advance(self, events: int, moved: NDArray[np.float64], at_top: NDArray[np.float64]) -> int:
-        """Make up to `events` steps; see `measure.Chain`."""
+        """Make up to `events` steps; see `clock.Chain`."""
         rule = self.rule(with_or_not(self.model.replacement))
         return bursts.advance(self.rng, self.counts, rule, events, Tally(moved, at_top))
 

@@ -91,7 +91,7 @@ class Streams(NamedTuple):
 class Seen(NamedTuple):
     """Level by level and lane by lane, shape (levels, LANES).
 
-    `moved` is as in `measure.Chain`, and above[i] the number of states left that had a queue of
+    `moved` is as in `clock.Chain`, and above[i] the number of states left that had a queue of
     length at least i.
     """
 

@@ -1,6 +1,6 @@
 """A guide table for the policy with memory: most events by one look, whatever is remembered.
 
-As `occupancy`, with six tables side by side, one for each of the lengths remembered most.
+As `engines`, with six tables side by side, one for each of the lengths remembered most.
 
 Many events at a time, as in `bursts`, are not made here. There the events of a batch can be
 counted by kind without their order, for the counts that decide them hardly move; here an arrival
@@ -34,7 +34,7 @@ class MemoryTable(Scan):
         return 4.0 + 8e2 / n**0.5
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
-        """Make up to `events` steps; see `measure.Chain`."""
+        """Make up to `events` steps; see `clock.Chain`."""
         if len(self.counts) > _MOST_LEVELS:
             return super().advance(events, moved, at_top)
         bits = self.rng.bit_generator.random_raw(-(-events // 4)).view(np.uint16)[:events]
@@ -48,7 +48,7 @@ class MemoryTable(Scan):
 def _look_up(bits, rng, s, rule, tally, guide, aux, now):
     """Make one step for each entry of `bits` and return how many: fewer if the room is used up.
 
-    As `occupancy._look_up`, with six tables side by side: a word holds an entry for each of the
+    As `engines._look_up`, with six tables side by side: a word holds an entry for each of the
     remembered lengths base, ..., base + 5. So it is read before that length is known, and an event
     waits for the one before it no longer than it takes to shift the word. `now` is room for counts.
     """
@@ -131,7 +131,7 @@ def _likely(s, top, rule, longer):
 
 @kernel(nogil=True)
 def _outcome(uniform, m, s, beta, top, rule):
-    """Return the event of one uniform, and the length that is then remembered, as in `_scan`.
+    """Return the event of one uniform, and the length that is then remembered.
 
     The event is 2 i if count i rises, 2 i + 1 if it falls, 0 if neither; `beta` is room to work in.
     """

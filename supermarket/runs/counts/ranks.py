@@ -2,7 +2,7 @@
 
 Rank the queues by length, the longest first. Whatever the lengths are, the last in rank of the d
 queues that an arrival looks at is a shortest one, and it is among the first r with probability
-beta(r) (see `occupancy`); a departure picks every rank with the same probability. So an event is a
+beta(r) (see `engines`); a departure picks every rank with the same probability. So an event is a
 draw from one fixed law on 2 n outcomes, made by an alias table [1]_. The queues of length i hold
 the ranks s[i+1], ..., s[i] - 1: an arrival at any of them lengthens the first, a departure shortens
 the last, and the order stays. The cost of an event depends on neither d nor the number of levels;
@@ -60,7 +60,7 @@ class Ranks:
         return 6.0 + n / 1e4
 
     def advance(self, events: int, moved: NDArray[np.int64], at_top: NDArray[np.int64]) -> int:
-        """Make up to `events` steps; see `measure.Chain`."""
+        """Make up to `events` steps; see `clock.Chain`."""
         # 32 random bits choose an outcome; where they leave it open, more are drawn on demand.
         words = self._rng.bit_generator.random_raw(-(-events // 2)).view(np.uint32)[:events]
         return _follow(words, self._rng, self._table, self._lengths, self.counts, moved, at_top)
