@@ -118,9 +118,9 @@ def stationary(policy, n, d, replacement, longest):
 def test_every_engine_has_the_stationary_law(name, n, d, replacement):
     """Intervals of 1 - 1e-6 each: some 1e-4 false alarms in all.
 
-    Half of an interval is at most 0.7 % of level 1 and 1.7 % of level 2 for the scan, 5 and 10 % for
-    others, which are held to the scan elsewhere. Without the JIT it is far more: there transitions,
-    which are exact, say it all.
+    Half of an interval is at most 0.7 % of level 1 and 1.7 % of level 2 for the scan. The other
+    engines, with 5 and 10 %, are held to the scan elsewhere. Without the JIT it is far more: there
+    transitions, which are exact, say it all.
     """
     policy, longest = policies.named(name), 14 if n == 2 else 7
     right = stationary(policy, n, d, replacement, longest)
