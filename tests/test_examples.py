@@ -4,6 +4,8 @@ import doctest
 import importlib
 import inspect
 import pkgutil
+import re
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,7 @@ import supermarket
 
 pytestmark = pytest.mark.book  # documentation: once is enough, and the twins run without the JIT
 
+ROOT = Path(__file__).parents[1]
 MODULES = [
     name for _, name, _ in pkgutil.walk_packages(supermarket.__path__, prefix="supermarket.")
 ]
@@ -63,3 +66,22 @@ def test_a_wrong_example_is_seen():
     assert "Expected" in failures([wrong])
     raising = doctest.DocTestParser().get_doctest(">>> 1 / 0\n", {}, "raising", None, 0)
     assert "ZeroDivisionError" in failures([raising])
+
+
+# The page on sweeps reads one that its commands made: tests/experiment runs those.
+PAGES = [ROOT / "README.md", *(set((ROOT / "book").glob("*.md")) - {ROOT / "book" / "lab.md"})]
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = [
+    pytest.param(block, id=f"{file.name}-{k}")
+    for file in sorted(PAGES)
+    for k, block in enumerate(BLOCK.findall(file.read_text(encoding="utf-8")))
+]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_what_the_readme_and_the_pages_show_runs(block):
+    exec(compile(block, "shown", "exec"), {})
+
+
+def test_there_are_blocks_to_run():
+    assert len(BLOCKS) >= 4
