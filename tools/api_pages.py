@@ -68,8 +68,9 @@ def link(text: str, root: Path) -> str:
 
     def linked(code: re.Match) -> str:
         address = tops.get(code[1])
-        shown = code[0][1:-1].replace("_", "_<wbr>")  # where a narrow column may break it
-        return f'<a href="{address}"><code>{shown}</code></a>' if address else code[0]
+        shown = re.sub(r"[_.(\[]", r"\g<0><wbr>", code[0][1:-1])  # where a narrow column breaks it
+        shown = f"<code>{shown}</code>"
+        return f'<a href="{address}">{shown}</a>' if address else shown
 
     lines = [
         CODE.sub(linked, line) if line.startswith("|") else line for line in text.splitlines(True)
