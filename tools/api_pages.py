@@ -69,7 +69,7 @@ def link(text: str, root: Path) -> str:
     def linked(code: re.Match) -> str:
         address = tops.get(code[1])
         shown = re.sub(r"[_.(\[]", r"\g<0><wbr>", code[0][1:-1])  # where a narrow column breaks it
-        shown = f"<code>{shown}</code>"
+        shown = f'<code class="literal">{shown}</code>'
         return f'<a href="{address}">{shown}</a>' if address else shown
 
     lines = [
