@@ -18,12 +18,14 @@ from tqdm import tqdm
 
 from supermarket.experiment import catalogue, points, rows, schedulers
 from supermarket.experiment.catalogue import Notebook
-from supermarket.experiment.files import OutsideError, write
+from supermarket.experiment.files import OutsideError, alone, write
 from supermarket.experiment.grids import Grid, check_grid, points_of
 from supermarket.experiment.plans import VERDICT, plan
 from supermarket.validation import ParameterError, integer
 
 __all__ = ["sweep"]
+
+_OF_A_START = {"lock", "lock.held", "sweep.json.part"}  # of a sweep that was killed at once
 
 
 def sweep(
@@ -134,12 +136,10 @@ def _alone(out: Path, wanted: dict[str, Any]) -> Iterator[None]:
     """Make the folder of a sweep, or check that it is of this one, and keep others out of it."""
     started = out / "sweep.json"
     if not started.is_file():
-        if out.is_dir() and {entry.name for entry in out.iterdir()} - {"lock", "sweep.json.part"}:
+        if out.is_dir() and {entry.name for entry in out.iterdir()} - _OF_A_START:
             raise ParameterError(f"{out} holds something else: choose a new folder.")
         out.mkdir(parents=True, exist_ok=True)
-    with (out / "lock").open("w") as lock:
-        if not _locked(lock.fileno()):
-            raise OutsideError(f"Another sweep is at work in {out}: wait for it, or stop it.")
+    with alone(out / "lock", f"Another sweep is at work in {out}: wait for it, or stop it."):
         if started.is_file() and any(out.glob("points/*.parquet")):
             there = plan(out)
             for what in ("experiment", "grid", "replicas", "seed", "notebook"):
@@ -154,19 +154,6 @@ def _alone(out: Path, wanted: dict[str, Any]) -> Iterator[None]:
         for half in out.glob("points/*.part"):
             half.unlink()
         yield
-
-
-def _locked(file: int) -> bool:
-    """Lock a file until this process ends, however it ends; tell whether that was possible."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: nobody is kept out
-        return True
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 @contextmanager
