@@ -39,7 +39,7 @@ def test_one_at_a_time_on_any_disk_and_the_dead_hold_nothing(refusal, tmp_path, 
     holder = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(OutsideError, match="^busy$"), alone(lock, "busy"):
+        with pytest.raises(OutsideError, match=r"^busy$"), alone(lock, "busy"):
             pass
     finally:
         holder.kill()
