@@ -207,6 +207,22 @@ def bounds(
     return f"{below}{name}{above}"
 
 
+def is_number(text: str) -> bool:
+    """Return whether a text is written as a number.
+
+    Examples
+    --------
+    >>> from supermarket.validation import is_number
+    >>> is_number("1e-3"), is_number("1,5"), is_number("-")
+    (True, False, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _as_digits(text: str) -> str:
     try:
         number = float(text)

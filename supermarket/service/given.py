@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from supermarket.service.law import ServiceLaw, tail_index
+from supermarket.service.law import LONGEST, SHORTEST, ServiceLaw, tail_index
 from supermarket.service.numerics import exp, laplace, log
 from supermarket.service.panels import Panels
-from supermarket.validation import ParameterError, integer, real
+from supermarket.validation import ParameterError, integer, is_number, real, said
 
 
 class _Numerical(ServiceLaw):
@@ -229,7 +229,8 @@ class Empirical(ServiceLaw):
     Parameters
     ----------
     samples : array_like of float, shape (m,)
-        Positive finite numbers, at least one, kept in increasing order. A pandas Series will do.
+        Numbers from 1e-150 to 1e150, at least one, kept in increasing order. A pandas Series will
+        do.
 
     Raises
     ------
@@ -395,6 +396,12 @@ def _times(samples: ArrayLike) -> np.ndarray:
         raise ParameterError("samples is empty: give at least one service time.")
     if given.dtype.kind in "USO":
         text = [(i, x) for i, x in enumerate(given.tolist()) if isinstance(x, str)]
+        odd = [(i, x) for i, x in text if not is_number(x)]
+        if odd:
+            raise ParameterError(
+                f"samples[{odd[0][0]}] = {said(odd[0][1])} is not a number, as are {len(odd)} of "
+                f"{given.size} entries: correct them, or leave them out."
+            )
         if text:
             raise ParameterError(
                 f"samples[{text[0][0]}] = {text[0][1]!r} is text, as are {len(text)} of "
@@ -417,10 +424,11 @@ def _times(samples: ArrayLike) -> np.ndarray:
             f"samples has {missing} missing values among {times.size}: leave them out, such as "
             f"with dropna()."
         )
-    wrong = np.flatnonzero((times <= 0) | np.isinf(times))
+    wrong = np.flatnonzero(~((times >= SHORTEST) & (times <= LONGEST)))
     if wrong.size:
         raise ParameterError(
-            f"samples[{wrong[0]}] = {times[wrong[0]]:.6g} is not a positive finite number, as are "
-            f"{wrong.size} of {times.size} entries: leave them out."
+            f"samples[{wrong[0]}] = {times[wrong[0]]:.6g} is not a positive number up to "
+            f"{LONGEST:g}, as are {wrong.size} of {times.size} entries: leave them out, or take "
+            f"another unit."
         )
     return times

@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 from supermarket.service.numerics import laplace, power_or_infinity, smallest_above
 from supermarket.validation import ParameterError, real
 
+# Times that are measured, and means: their squares, and sums of those, are within float64's range.
+SHORTEST, LONGEST = 1e-150, 1e150
+
 
 @dataclass(frozen=True)
 class Mixture:

@@ -1,18 +1,14 @@
 """A service law from a text, as a notebook's parameter or a command line gives it."""
 
 import ast
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from supermarket import service
+from supermarket.service import tables
 from supermarket.service.given import Empirical
 from supermarket.service.law import ServiceLaw
 from supermarket.validation import ParameterError, nearest
 
 __all__ = ["named_law"]
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 _NAMES = (
     "Exponential", "Deterministic", "Erlang", "Gamma", "Hyperexponential",
@@ -31,7 +27,8 @@ def named_law(name: str, value: object) -> ServiceLaw:
     value : str
         A law of `supermarket.service` as it is written in Python, with numbers or lists of numbers
         for arguments; or a CSV file, a colon and the name of its column of service times, which
-        gives their empirical law. Alone, a file stands for its only column.
+        gives their empirical law. Alone, a file stands for its only column. What separates the
+        cells may also be semicolons, tabs, bars or blanks; the file may be packed.
 
     Raises
     ------
@@ -48,15 +45,15 @@ def named_law(name: str, value: object) -> ServiceLaw:
         raise ParameterError(
             f'{name} = {value!r} is not a text: write a law such as "Lomax(1.5)" or "sizes.csv".'
         )
-    if ".csv" in value:
-        return Empirical(_column(name, value))
+    word = value.split("(")[0].strip()
+    if word not in _NAMES and (file := tables.place(value)):
+        return Empirical(tables.column(name, value, *file))
     try:
         call = ast.parse(value.strip(), mode="eval").body
         arguments = [ast.literal_eval(argument) for argument in call.args]
         named = {word.arg: ast.literal_eval(word.value) for word in call.keywords}
         asked = ast.unparse(call.func)
     except (SyntaxError, ValueError, AttributeError, TypeError):
-        word = value.strip().split("(")[0]
         hint = f' (did you mean "{word}()"?)' if word in _NAMES else nearest(word, _NAMES)
         raise ParameterError(
             f'{name} = {value!r} does not name a law: write one such as "Lomax(1.5)", '
@@ -82,30 +79,3 @@ def law_text(name: str, value: object) -> str:
     """Check that a text names a law and return the text; for the parameters of a notebook."""
     named_law(name, value)
     return str(value)
-
-
-def _column(name: str, value: str) -> "pd.Series":
-    import pandas as pd
-
-    path, _, column = value.partition(":")
-    if not Path(path).is_file():
-        raise ParameterError(f"{name} = {value!r}: there is no file {path} in {Path.cwd()}.")
-    try:
-        table = pd.read_csv(path)
-    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError):
-        raise ParameterError(f"{name} = {value!r}: {path} is not a CSV file with a head.") from None
-    if not column and len(table.columns) == 1:
-        column = table.columns[0]
-    if column not in table.columns:
-        raise ParameterError(
-            f"{name} = {value!r}: choose a column of {path}, one of "
-            f"{', '.join(map(str, table.columns))}{nearest(column, map(str, table.columns))}."
-        )
-    try:
-        float(column)
-    except ValueError:
-        return table[column]
-    raise ParameterError(
-        f"{name} = {value!r}: the head of that column of {path} is a number, {column}: write a "
-        "name above the times."
-    )

@@ -46,24 +46,6 @@ def test_a_column_of_a_file(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("", "is not a CSV file with a head"),
-        ("seconds\n", "."),
-        ("seconds\n1\n-2\n", "."),
-        ("seconds\n1\nx\n", "."),
-        ("seconds\n1\n\n ,\n", "."),
-    ],
-)
-def test_a_bad_file_gets_one_sentence(tmp_path, monkeypatch, content, words):
-    monkeypatch.chdir(tmp_path)
-    tmp_path.joinpath("sizes.csv").write_text(content)
-    with pytest.raises(ParameterError, match=words) as caught:
-        named_law("service", "sizes.csv")
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
     ("value", "words"),
     [
         (1.5, "service = 1.5 is not a text"),
@@ -83,9 +65,3 @@ def test_bad_text_gets_one_sentence(value, words):
     with pytest.raises(ParameterError, match=words) as caught:
         named_law("service", value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_file_without_a_head_is_refused(tmp_path):
-    (tmp_path / "times.csv").write_text("0.5\n1.5\n")
-    with pytest.raises(ParameterError, match=r"is a number, 0\.5: write a name above"):
-        named_law("service", str(tmp_path / "times.csv"))
