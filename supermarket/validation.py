@@ -1,6 +1,7 @@
 """Checks of what a person typed: one sentence says what was given, what is allowed, what to do."""
 
 import math
+import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
@@ -53,9 +54,12 @@ def integer(name: str, value: object, low: int | None = None, high: int | None =
     supermarket.validation.ParameterError: n = 0 is out of range: choose 1 <= n.
     """
     if isinstance(value, str):
+        meant = _meant(value.replace(",", ""))
+        fits = meant.is_integer() and not _outside(meant, low, high)
+        hint = f", such as {name} = {int(meant)}" if fits else ""
         raise ParameterError(
-            f"{name} = {said(value)} is text, and a whole number is needed: "
-            f"write it with digits alone, such as {name} = {_as_digits(value)}."
+            f"{name} = {said(value)} is text, and a whole number is needed: write it with digits "
+            f"alone{hint}."
         )
     if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
         hint = f", such as {name} = {int(value)}" if _is_whole(value) else ""
@@ -63,7 +67,7 @@ def integer(name: str, value: object, low: int | None = None, high: int | None =
             f"{name} = {said(value)} is not a whole number: write it with digits alone{hint}."
         )
     value = int(value)
-    if (low is not None and value < low) or (high is not None and value > high):
+    if _outside(value, low, high):
         raise ParameterError(f"{name} = {value} is out of range: choose {bounds(name, low, high)}.")
     return value
 
@@ -94,11 +98,16 @@ def real(
         ...
     supermarket.validation.ParameterError: horizon = 0 is out of range: choose 0 < horizon.
     """
+    ends = {"open_low": open_low, "open_high": open_high}
+    allowed = bounds(name, low, high, **ends)
     if isinstance(value, str):
-        raise ParameterError(
-            f"{name} = {said(value)} is text, and a number is needed: "
-            f"write {name} = {_as_digits(value)} without quotes and with a decimal point."
-        )
+        meant = _meant(value)
+        if _outside(meant, low, high, **ends):
+            hint = f"give a decimal number{f' with {allowed}' if allowed != name else ''}"
+        else:
+            digits = int(meant) if meant.is_integer() else meant
+            hint = f"write {name} = {digits} without quotes and with a decimal point"
+        raise ParameterError(f"{name} = {said(value)} is text, and a number is needed: {hint}.")
     if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
         raise ParameterError(f"{name} = {said(value)} is not a number: give a decimal number.")
     try:
@@ -107,8 +116,7 @@ def real(
         value = math.inf if value > 0 else -math.inf
     if not math.isfinite(value):
         raise ParameterError(f"{name} = {value} is not finite: give a decimal number.")
-    if value < low or value > high or (open_low and value == low) or (open_high and value == high):
-        allowed = bounds(name, low, high, open_low=open_low, open_high=open_high)
+    if _outside(value, low, high, **ends):
         raise ParameterError(f"{name} = {value:.16g} is out of range: choose {allowed}.")
     return value
 
@@ -223,14 +231,31 @@ def is_number(text: str) -> bool:
     return True
 
 
-def _as_digits(text: str) -> str:
-    try:
-        number = float(text)
-    except ValueError:
-        return "10"
-    if not math.isfinite(number):
-        return "10"
-    return str(int(number)) if number.is_integer() else repr(number)
+def _meant(text: str) -> float:
+    """Return the number that a text stands for, NaN if that is not certain."""
+    text = text.strip()
+    if text.endswith("%"):
+        return _meant(text[:-1]) / 100
+    if re.fullmatch(r"[+-]?\d*,\d+", text) and not re.fullmatch(r"[+-]?[1-9]\d{0,2},\d{3}", text):
+        text = text.replace(",", ".")
+    value = float(text) if is_number(text) else math.nan
+    return value if abs(value) < EXACT_MAX else math.nan  # beyond, a float has lost digits
+
+
+def _outside(
+    value: float,
+    low: float | None,
+    high: float | None,
+    *,
+    open_low: bool = False,
+    open_high: bool = False,
+) -> bool:
+    """Return whether a number is out of its range, as NaN is of any."""
+    return bool(
+        value != value
+        or (low is not None and (value < low or (open_low and value == low)))
+        or (high is not None and (value > high or (open_high and value == high)))
+    )
 
 
 def _is_whole(value: object) -> bool:

@@ -92,7 +92,11 @@ def test_out_of_range_says_the_value_and_what_is_allowed(check, value, sentence)
     [
         ("1e6", ["n = '1e6' is text", "n = 1000000."]),
         ("1000", ["n = '1000' is text", "n = 1000."]),
-        ("many", ["n = 'many' is text", "digits alone"]),
+        ("many", ["n = 'many' is text", "digits alone."]),
+        ("1,000", ["n = '1,000' is text", "n = 1000."]),
+        ("2.5", ["n = '2.5' is text", "digits alone."]),
+        ("0", ["n = '0' is text", "digits alone."]),  # is out of range
+        ("99999999999999999999", ["is text", "digits alone."]),
         ("inf", ["n = 'inf' is text"]),
         ("nan", ["n = 'nan' is text"]),
         ("1e400", ["n = '1e400' is text"]),
@@ -115,7 +119,7 @@ def test_no_whole_number_says_what_to_write(value, words):
     assert all(word in sentence for word in words)
     assert "such as n = 2" not in sentence  # 2.5 is not to be rounded for the reader
     if words[-1].endswith("."):
-        assert sentence.endswith(" such as " + words[-1])
+        assert sentence.endswith((" such as " + words[-1], "write it with " + words[-1]))
 
 
 @pytest.mark.parametrize(
@@ -123,7 +127,20 @@ def test_no_whole_number_says_what_to_write(value, words):
     [
         ("0.9", ["lam = '0.9' is text", "lam = 0.9 without quotes"]),
         ("95e-2", ["lam = '95e-2' is text", "lam = 0.95 without quotes"]),
-        ("high", ["lam = 'high' is text"]),
+        ("0,7", ["write lam = 0.7 without quotes and with a decimal point."]),
+        (" ,75 ", ["write lam = 0.75 without"]),
+        ("80%", ["write lam = 0.8 without"]),
+        ("62,5 %", ["write lam = 0.625 without"]),
+        ("0,700", ["write lam = 0.7 without"]),
+        (
+            "1,5",
+            ["a number is needed: give a decimal number with 0 <= lam <= 1."],
+        ),
+        ("7", ["give a decimal number with 0 <= lam <= 1."]),
+        (
+            "high",
+            ["lam = 'high' is text, and a number is needed: give a decimal number"],
+        ),
         (math.nan, ["lam = nan is not finite"]),
         (math.inf, ["lam = inf is not finite"]),
         (-math.inf, ["lam = -inf is not finite"]),

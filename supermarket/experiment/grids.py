@@ -11,7 +11,7 @@ import numpy as np
 import yaml
 
 from supermarket.experiment.catalogue import Notebook, depth
-from supermarket.experiment.parameters import Parameter
+from supermarket.experiment.parameters import Parameter, plain, typed
 from supermarket.validation import ParameterError, integer
 
 __all__ = ["Grid"]
@@ -46,6 +46,18 @@ class Grid:
     seed: int = 1
 
 
+class _Loader(yaml.BaseLoader):
+    """YAML whose numbers are those of the command line: 01000 is no 512, and 12:30 no 750."""
+
+    def number_or_text(self, node: yaml.ScalarNode) -> Any:
+        """Return a number as it is written; a text, such as one in quotes, as it is."""
+        value = typed(node.value) if node.style is None else node.value
+        return value if type(value) in (int, float) else node.value
+
+
+_Loader.add_constructor("tag:yaml.org,2002:str", _Loader.number_or_text)
+
+
 def read_grid(path: Path, replicas: int | None = None) -> Grid:
     """Read a grid from YAML: parameters with lists of values, and ``replicas`` and ``seed``.
 
@@ -64,7 +76,7 @@ def read_grid(path: Path, replicas: int | None = None) -> Grid:
     """
     try:
         text = path.read_text(encoding="utf-8")
-        tree, values = yaml.compose(text, yaml.SafeLoader), yaml.safe_load(text)
+        tree, values = yaml.compose(text, _Loader), yaml.load(text, _Loader)
     except OSError as error:
         raise ParameterError(f"{path} can't be read: {error.strerror}.") from None
     except RecursionError:
@@ -158,7 +170,7 @@ def points_of(notebook: Notebook, grid: Grid) -> list[Point]:
 
 def _values(parameter: Parameter, given: object) -> list:
     """Return the values of one parameter, each as its kind has it."""
-    name, form = parameter.name, depth(parameter.default)
+    name, form, given = parameter.name, depth(parameter.default), plain(given)
     example = json.dumps([parameter.default])
     if not isinstance(given, list) or not given:
         raise ParameterError(

@@ -295,9 +295,8 @@ class Parameter:
         """
         if self.kind.type == "str":
             return self.check(text)
-        try:
-            value = ast.literal_eval(text.strip())
-        except (ValueError, SyntaxError, MemoryError, RecursionError):
+        value = typed(text)
+        if self.kind.type != "list" and isinstance(value, tuple):  # a decimal comma
             value = text
         return self.check(value)
 
@@ -346,6 +345,21 @@ def _evaluated(name: str, annotation: str) -> Kind:
             f"{hint}."
         )
     return found
+
+
+def typed(text: str) -> Any:
+    """Return what a person typed: a number or a list as Python writes it, or else the text.
+
+    Examples
+    --------
+    >>> from supermarket.experiment.parameters import typed
+    >>> typed("1_000"), typed("[2, 10]"), typed("01000"), typed("12:30")
+    (1000, [2, 10], '01000', '12:30')
+    """
+    try:
+        return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return text
 
 
 def plain(value: Any) -> Any:

@@ -57,6 +57,18 @@ def test_words_become_values(notebooks, word, value):
         (["n=True"], "n = True is not a whole number"),
         (["n=99999999999999999999"], "n = 99999999999999999999 is out of range"),
         (["lam=nan"], "lam = 'nan' is text"),
+        (
+            ["lam=0,7"],
+            "a number is needed: write lam = 0.7 without quotes",
+        ),
+        (["lam=0,07"], "write lam = 0.07 without quotes"),
+        (["lam=80%"], "write lam = 0.8 without quotes"),
+        (
+            ["n=1,000"],
+            "n = '1,000' is text, and a whole number is needed: write it with digits "
+            "alone, such as n = 1000.",
+        ),
+        (["n=01000"], "such as n = 1000."),
         (["lam=1e999"], "lam = inf is not finite"),
         (["d=two"], "d = 'two' is not a list: write it as [1, 2], in quotes"),
         (["d=[1"], "d = '[1' is not a list"),

@@ -20,7 +20,7 @@ from supermarket import ParameterError
 from supermarket.experiment import catalogue, checks, points, rows
 from supermarket.experiment import notebooks as runs
 from supermarket.experiment.files import OutsideError
-from supermarket.experiment.grids import Grid, read_grid
+from supermarket.experiment.grids import Grid, check_grid, read_grid
 from supermarket.experiment.results import read_sweep
 from supermarket.experiment.sweeps import sweep
 from supermarket.experiment.verdicts import KEYS
@@ -362,8 +362,27 @@ REFUSED = [
     ("lam: 0.5", "lam = 0.5 is not a list of values: write lam: [0.5]."),
     ("lam: []", "lam = [] is not a list of values"),
     ("lam: [half]", "lam = 'half' is text, and a number is needed"),
-    ("n: [1e3]", "n = '1e3' is text, and a whole number is needed"),
+    ("n: [1e3]", "n = 1000.0 is not a whole number: write it with digits alone, such as n = 1000"),
     ("n: [5.0]", "n = 5.0 is not a whole number"),
+    (
+        "n: [01000]",
+        "n = '01000' is text, and a whole number is needed: write it with digits alone, "
+        "such as n = 1000.",
+    ),
+    ("n: ['1000']", "n = '1000' is text"),
+    ("n: [!!int '01000']", "n = '01000' is text"),
+    ("n: [12:30:00]", "n = '12:30:00' is text, and a whole number is needed"),
+    ("n: [2026-12-01]", "n = '2026-12-01' is text"),
+    ("n: [yes]", "n = 'yes' is text"),
+    ("n: [true]", "n = 'true' is text"),
+    ("n: [null]", "n = 'null' is text"),
+    ("n: [~]", "n = '~' is text"),
+    ("lam: ['0,7']", "lam = '0,7' is text, and a number is needed: write lam = 0.7 without quotes"),
+    ("lam: [.5e-1_]", "lam = '.5e-1_' is text"),
+    ("lam: [.inf]", "lam = '.inf' is text"),
+    ("lam: [1e999]", "lam holds something that is no finite number"),
+    ("replicas: 02", "replicas = '02' is text, and a whole number is needed"),
+    ("seed: 1:30", "seed = '1:30' is text"),
     ("mood: [1]", "mood = 1 is not text"),
     ("d: [1, 2]", "d is itself a list, so its values in a grid are lists, and 1 is not one"),
     ("d: [[[1]]]", "and [[1]] is not one of that form: write d: [[1, 2]] for one run with all"),
@@ -440,10 +459,36 @@ def test_replicas_of_the_sweep_and_of_a_notebook_are_told_apart(tmp_path):
         sweep("fifo_recursions", Grid({"lam": [0.5]}, replicas=2), tmp_path / "out")
 
 
+def test_numbers_of_a_grid_are_those_of_the_command_line(notebooks, tmp_path):
+    written = {"n": ["1_000", "0x20", "+40", "0o20"], "lam": ["1e-1", ".5", "1_0e-2"]}
+    parameters = catalogue.find_notebook("tiny").parameters
+    values = {name: [parameters[name].parse(x) for x in texts] for name, texts in written.items()}
+    assert values == {"n": [1000, 32, 40, 16], "lam": [0.1, 0.5, 0.1]}
+    for name, texts in written.items():
+        for text, value in zip(texts, values[name], strict=True):
+            (tmp_path / "grid.yaml").write_text(
+                f"{name}: [{text}]\nmood: [no, off, 12:30]\nseed: 5"
+            )
+            grid = check_grid(catalogue.find_notebook("tiny"), read_grid(tmp_path / "grid.yaml"))
+            assert grid == Grid({name: [value], "mood": ["no", "off", "12:30"]}, 1, 5)
+            assert type(grid.values[name][0]) is type(value)
+
+
+def test_numbers_of_numpy_are_numbers(notebooks):
+    tiny = catalogue.find_notebook("tiny")
+    given = {"n": [np.int64(50), np.uint8(60)], "lam": np.array([0.25, 0.5], np.float32),
+             "d": [np.array([1, 2])], "mood": [np.str_("calm")]}  # fmt: skip
+    values = check_grid(tiny, Grid(given)).values
+    assert values == {"n": [50, 60], "lam": [0.25, 0.5], "d": [[1, 2]], "mood": ["calm"]}
+    assert [type(value) for value in values["n"] + values["lam"]] == [int, int, float, float]
+    assert tiny.check({"d": [np.int64(3), np.int32(4)]}) == {"d": [3, 4]}
+    assert type(tiny.check({"d": [np.int64(3)]})["d"][0]) is int
+
+
 @pytest.mark.parametrize(
     "text",
-    ["lam: [2020-01-01]\n", "n: &a [*a]\n", "lam: [.nan]\n", "lam: [1.0e3]\n", "[" * 3000],
-    ids=["date", "itself", "nan", "text", "deep"],
+    ["lam: [2020-01-01]\n", "n: &a [*a]\n", "lam: [.nan]\n", "lam: [.inf]\n", "[" * 3000],
+    ids=["date", "itself", "nan", "infinite", "deep"],
 )
 def test_what_yaml_can_write_and_a_row_cannot_hold(notebooks, tmp_path, text):
     (tmp_path / "grid.yaml").write_text(text)
