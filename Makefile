@@ -3,12 +3,13 @@
 PYTHON ?= python3
 PROFILE ?= book
 JOBS ?= 2
+LIMIT ?= 60
 PORT ?= 8000
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help install book check test quick lint look pdf bench serve requirements clean
+.PHONY: help profile install book check test quick lint look pdf bench serve requirements clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -16,14 +17,15 @@ IN_VENV := $(VENV)/bin/python
 INSTALLED := $(VENV)/installed
 
 help: ## Print this list
-	@echo "make <target> [PROFILE=smoke|book|full] [JOBS=2] [AGAIN=1] [PORT=8000] [PYTHON=python3]"
+	@echo "make <target> [PROFILE=smoke|book|full] [JOBS=2] [LIMIT=60] [AGAIN=1] [PORT=8000] [PYTHON=python3]"
 	@sed -nE 's/^([a-z]+):.*## (.*)/\1|\2/p' $(MAKEFILE_LIST) | \
 	  while IFS='|' read -r name text; do printf '  %-14s%s\n' "$$name" "$$text"; done
 
 install: $(INSTALLED) ## Make the environment in .venv, at the versions of requirements.txt
 
-book: $(INSTALLED) ## Execute the notebooks that changed (AGAIN=1: all) and build the pages, in build/html
-	@$(IN_VENV) -m tools.book --profile "$(PROFILE)" --jobs "$(JOBS)" $(if $(AGAIN),--again)
+book: $(INSTALLED) ## Execute the notebooks that changed (AGAIN=1: all; LIMIT= minutes each), build the pages in build/html
+	@$(IN_VENV) -m tools.book --profile "$(PROFILE)" --jobs "$(JOBS)" --limit "$(LIMIT)" \
+	  $(if $(AGAIN),--again)
 
 check: book ## Hold the verdicts of the book to what is known not to hold (notebooks/findings.yml)
 	@$(IN_VENV) -m supermarket check build --failed
@@ -66,7 +68,14 @@ clean: ## Remove everything that was made, except the environment in .venv
 	rm -rf build dist .pytest_cache .ruff_cache
 	find . -path ./$(VENV) -prune -o -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(INSTALLED): requirements.txt pyproject.toml
+# Before an installation of minutes.
+profile:
+	@sed -nE 's/^([A-Za-z_]+):.*/\1/p' notebooks/profiles.yml | grep -qxF -e "$(PROFILE)" || { \
+	  echo "PROFILE=$(PROFILE) is not in notebooks/profiles.yml: use" \
+	    "$$(sed -nE 's/^([A-Za-z_]+):.*/\1/p' notebooks/profiles.yml | tr '\n' ' ' | \
+	    sed 's/ $$//; s/ /, /g')." >&2; exit 1; }
+
+$(INSTALLED): requirements.txt pyproject.toml | profile
 	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))' || \
 	  { echo "Python 3.11, 3.12 or 3.13 is needed: make PYTHON=python3.11 ..." >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2> /dev/null || \

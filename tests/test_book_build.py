@@ -6,8 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from bs4 import BeautifulSoup
 
@@ -394,6 +396,86 @@ def test_a_run_without_what_it_owes_fails_in_one_sentence(project, code, said):
     assert said in output
     assert "Traceback" not in output
     assert not list(project.glob("build/runs/book/one*"))
+
+
+@pytest.mark.book
+@pytest.mark.parametrize(
+    ("code", "options", "said"),
+    [
+        ("import os\nos.kill(os.getpid(), 9)", (), "Its kernel died: out of memory?"),
+        ("while True:\n    pass", ("--limit", "0.05"), "Stopped: it took more than 0.05 minutes."),
+        (
+            "import time\ntime.sleep(60)",
+            ("--cell-limit", "0.04"),
+            "Stopped: one of its cells took more than 0.04 minutes.",
+        ),
+    ],
+)
+def test_a_kernel_that_dies_or_never_ends_gets_one_line(project, code, options, said):
+    write_notebook(project / "notebooks/one.ipynb", "print('so far')", code)
+    add(project / "supermarket/theory/two.py", "x = 1\n")
+    status, executed, output = make(project, *options)
+    assert (status, executed) == (1, {"one", "two"})
+    lines = output.splitlines()
+    assert lines[lines.index(said) - 1].split()[1:3] == ["one", "FAILED"]
+    assert lines[lines.index(said) + 1] == "build/failed/one.ipynb shows where."
+    assert "Traceback" not in output
+    assert "so far" in (project / "build/failed/one.ipynb").read_text()
+    assert (project / "build/runs/book/two").is_dir()
+
+
+def started(project, *arguments):
+    """Start a build as `make` does, in a group of its own."""
+    command = [sys.executable, "-m", "tools.book", "--root", project, "--no-html", *arguments]
+    environment = {name: os.environ[name] for name in os.environ if name != "PYTHONPATH"}
+    return subprocess.Popen(
+        list(map(str, command)), env=environment | {"SUPERMARKET_CACHE": "off"}, cwd=ROOT,
+        text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+
+
+@pytest.mark.book
+def test_a_second_build_is_kept_out_and_all_that_a_killed_one_started_ends_with_it(project):
+    pids = project / "pids"
+    slow = f"import os, time\nopen({str(pids)!r}, 'a').write(f'{{os.getpid()}}\\n')\ntime.sleep(60)"
+    write_notebook(project / "notebooks/one.ipynb", slow)
+    first = started(project)
+    end = time.monotonic() + 60
+    while not (pids.is_file() and pids.read_text().endswith("\n")):
+        assert time.monotonic() < end
+        time.sleep(0.05)
+    status, executed, said = make(project)
+    assert (status, executed) == (1, set())
+    assert said == f"Another build is at work in {project}: wait for it.\n"
+    started_by_it = psutil.Process(first.pid).children(recursive=True)
+    assert int(pids.read_text()) in {process.pid for process in started_by_it}
+    first.kill()
+    first.wait()
+    first.stdout.close()
+    _, alive = psutil.wait_procs(started_by_it, timeout=10)
+    for process in alive:
+        process.kill()
+    assert not alive
+    # What it was at goes on as if nothing had been.
+    write_notebook(project / "notebooks/one.ipynb", WORK.format(name="one"))
+    assert make(project)[:2] == (0, {"one"})
+    assert not list(project.glob("build/runs/book/*.part"))
+
+
+def test_an_unknown_profile_is_refused_before_anything_is_installed(tmp_path):
+    for file in ("Makefile", "requirements.txt", "pyproject.toml", "notebooks/profiles.yml"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        shutil.copy(ROOT / file, tmp_path / file)
+    for target in ("book", "install", "pdf"):
+        done = subprocess.run(
+            ["make", target, "PROFILE=nope"], cwd=tmp_path, capture_output=True, text=True,
+            check=False,
+        )  # fmt: skip
+        assert done.stderr.startswith(
+            "PROFILE=nope is not in notebooks/profiles.yml: use smoke, other, book, full.\n"
+        )
+        assert (done.returncode, done.stdout) == (2, "")
+        assert not (tmp_path / ".venv").exists()
 
 
 @pytest.mark.book

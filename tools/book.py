@@ -7,10 +7,13 @@ import platform
 import re
 import shutil
 import sys
+import tempfile
 import time
 from hashlib import sha256
 from pathlib import Path
 
+from supermarket.experiment.files import OutsideError, alone
+from supermarket.experiment.jupyter import Limits
 from tools import BuildError, check_notebooks, digest, pages, runs
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -18,7 +21,15 @@ TOOLS = Path(__file__).parent
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def build(root: Path, profile: str, jobs: int, *, html: bool = True, again: bool = False) -> None:
+def build(
+    root: Path,
+    profile: str,
+    jobs: int,
+    *,
+    html: bool = True,
+    again: bool = False,
+    limits: Limits | None = None,
+) -> None:
     """Bring the executed notebooks of a profile, then the pages, up to date.
 
     Once a notebook has to run or a page to be built, the pages of before are removed, and
@@ -38,12 +49,24 @@ def build(root: Path, profile: str, jobs: int, *, html: bool = True, again: bool
         Whether to build the pages too.
     again : bool
         Whether to execute every notebook, whatever is there or kept.
+    limits : Limits, optional
+        How long each notebook may take.
 
     Raises
     ------
     BuildError
         If a notebook fails, a page has a fault, or the project's files contradict one another.
+    OutsideError
+        If another build of the same project is at work.
     """
+    (root / "build").mkdir(exist_ok=True)
+    with alone(root / "build" / "lock", f"Another build is at work in {root}: wait for it."):
+        _build(root, profile, jobs, html=html, again=again, limits=limits)
+
+
+def _build(
+    root: Path, profile: str, jobs: int, *, html: bool, again: bool, limits: Limits | None
+) -> None:
     if check_notebooks.main(root):
         raise BuildError("The committed notebooks must hold no results.")
     listed = pages.listed(root)
@@ -59,7 +82,7 @@ def build(root: Path, profile: str, jobs: int, *, html: bool = True, again: bool
         runs.withdraw(root)
     for run in stale:
         runs.check_parameters(run)
-    if stale and (failed := runs.execute(stale, root, jobs, _say)):
+    if stale and (failed := runs.execute(stale, root, jobs, _say, limits)):
         names = ", ".join(run.name for run in failed)
         raise BuildError(
             f"No book: {names} failed, as shown above; build/failed keeps what was executed."
@@ -83,7 +106,10 @@ def _build_pages(root: Path, plan: list[runs.Run], listed: list[Path], target: P
 
     start = time.monotonic()
     _say("Building the pages")
-    aside = root / "build" / "pages"
+    for left in (root / "build").glob("pages-*"):  # of a build that was killed
+        shutil.rmtree(left, ignore_errors=True)
+    # A name of its own: the Sphinx of a build that was killed goes on for a while.
+    aside = Path(tempfile.mkdtemp(prefix="pages-", dir=root / "build"))
     try:
         built = pages.build_html(pages.stage(root, plan), aside)
         names = [page.relative_to(root).with_suffix("").as_posix() for page in listed]
@@ -128,9 +154,17 @@ def main() -> int:
     parser.add_argument("--no-html", action="store_true", help="execute the notebooks, no pages")
     parser.add_argument("--again", action="store_true", help="execute every notebook anew")
     parser.add_argument("--root", type=Path, default=ROOT, help="the project (default: this one)")
+    parser.add_argument(
+        "--cell-limit", type=float, default=30, help="minutes that a cell may take", metavar="MIN"
+    )
+    parser.add_argument(
+        "--limit", type=float, default=60, help="minutes that a notebook may take", metavar="MIN"
+    )
     given = parser.parse_args()
-    if given.jobs < 1:
-        parser.error(f"--jobs {given.jobs}: at least 1 is needed")
+    for name, least in (("jobs", 1), ("limit", 1e-3), ("cell_limit", 1e-3)):
+        if not getattr(given, name) >= least:
+            option = f"--{name.replace('_', '-')}"
+            parser.error(f"{option} {getattr(given, name)}: at least {least:g} is needed")
     try:
         build(
             given.root.resolve(),
@@ -138,8 +172,9 @@ def main() -> int:
             given.jobs,
             html=not given.no_html,
             again=given.again,
+            limits=Limits(given.cell_limit, given.limit),
         )
-    except BuildError as error:
+    except (BuildError, OutsideError) as error:
         print(ANSI.sub("", str(error)), file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -20,6 +20,7 @@ from urllib.parse import unquote, urlsplit
 import yaml
 from bs4 import BeautifulSoup, Tag
 
+from supermarket.experiment.files import OutsideError, alone
 from tools import BuildError, book, pages
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
@@ -89,9 +90,16 @@ def make_pdf(root: Path, profile: str, jobs: int) -> Path:
     ------
     BuildError
         If there is no browser, the book has a fault, or the printed one has.
+    OutsideError
+        If it is being built or printed already.
     """
     browser = find_browser()
     book.build(root, profile, jobs)
+    with alone(root / "build" / "pdf.lock", f"Another PDF is made in {root}: wait for it."):
+        return _make_pdf(root, browser)
+
+
+def _make_pdf(root: Path, browser: str) -> Path:
     folder = root / "build" / "pdf"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -295,7 +303,7 @@ def main() -> int:
         parser.error(f"--jobs {given.jobs}: at least 1 is needed")
     try:
         pdf = make_pdf(given.root.resolve(), given.profile, given.jobs)
-    except BuildError as error:
+    except (BuildError, OutsideError) as error:
         print(error, file=sys.stderr)
         return 1
     print(f"The book, profile {given.profile}, in one file: {pdf}")

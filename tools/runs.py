@@ -18,7 +18,6 @@ import json
 import os
 import shutil
 import time
-import traceback
 from collections.abc import Callable, Iterable
 from concurrent.futures import BrokenExecutor, ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -30,6 +29,8 @@ import yaml
 
 from supermarket.experiment import catalogue
 from supermarket.experiment import jupyter as kernels
+from supermarket.experiment.files import OutsideError
+from supermarket.experiment.schedulers import end_with_parent
 from supermarket.experiment.verdicts import KEYS
 from supermarket.validation import ParameterError, nearest
 from tools import BuildError, causes, digest, kept
@@ -171,7 +172,13 @@ def check_parameters(run: Run) -> None:
         raise BuildError(f"notebooks/profiles.yml, {run.name}: {error}") from None
 
 
-def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) -> list[Run]:
+def execute(
+    runs: list[Run],
+    root: Path,
+    jobs: int,
+    say: Callable[[str], None],
+    limits: kernels.Limits | None = None,
+) -> list[Run]:
     """Execute notebooks side by side, and return those that failed.
 
     A failed run leaves its notebook in `build/failed`; the others are finished and kept.
@@ -185,7 +192,9 @@ def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) 
     jobs : int
         How many at a time.
     say : callable
-        Is given each line of progress, and the traceback of each failure.
+        Is given each line of progress, and what went wrong with each failure.
+    limits : Limits, optional
+        How long each may take.
     """
     failed = []
     # Hashes from before the first cell: a file saved during the run must count as changed.
@@ -193,9 +202,11 @@ def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) 
     before = {run.name: causes.beforehand(run.notebook, run.parameters) for run in runs}
     spent = 0.0
     # Fresh interpreters rather than forks: forking a process that has threads is not safe.
-    with ProcessPoolExecutor(min(jobs, len(runs)), mp_context=get_context("spawn")) as pool:
+    with ProcessPoolExecutor(
+        min(jobs, len(runs)), mp_context=get_context("spawn"), initializer=end_with_parent
+    ) as pool:
         start = time.monotonic()
-        futures = {pool.submit(_execute, run, root): run for run in runs}
+        futures = {pool.submit(_execute, run, root, limits): run for run in runs}
         say(f"Executing {', '.join(run.name for run in runs)} ({jobs} at a time)")
         for done, future in enumerate(as_completed(futures), 1):
             run = futures[future]
@@ -205,11 +216,13 @@ def execute(runs: list[Run], root: Path, jobs: int, say: Callable[[str], None]) 
                 cost, error = Cost(0.0, 0.0), "The process that ran it was killed: out of memory?"
             error = error or _keep(run, before[run.name], sources, cost)
             spent += cost.cpu
-            _keep_failed(run, root, bool(error))
+            seen = _keep_failed(run, root, bool(error))
             shutil.rmtree(_part(run), ignore_errors=True)
             if error:
                 failed.append(run)
                 say(f"[{done}/{len(runs)}] {run.name} FAILED after {cost}\n{error}")
+                if seen:
+                    say(f"{seen.relative_to(root)} shows where.")
             else:
                 say(f"[{done}/{len(runs)}] {run.name} took {cost}")
         say(f"Executed in {Cost(time.monotonic() - start, spent)}")
@@ -257,8 +270,9 @@ class Cost:
         return f"{self.wall:.0f} s ({self.cpu:.0f} CPU s)"
 
 
-def _execute(run: Run, root: Path) -> tuple[Cost, str | None]:
+def _execute(run: Run, root: Path, limits: kernels.Limits | None) -> tuple[Cost, str | None]:
     """Execute one notebook into its part folder; return what it cost and what went wrong."""
+    from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     part = _part(run)
@@ -269,13 +283,19 @@ def _execute(run: Run, root: Path) -> tuple[Cost, str | None]:
     start, before = time.monotonic(), _cpu_seconds()
     error = None
     try:
-        kernels.execute(run.notebook, part / run.notebook.name, run.parameters, part, cwd=root)
+        kernels.execute(
+            run.notebook, part / run.notebook.name, run.parameters, part, cwd=root, limits=limits
+        )
     except ParameterError as refused:
         error = f"ParameterError: {refused}"
     except PapermillExecutionError as failure:
         error = "\n".join(failure.traceback)
-    except Exception:  # a dead kernel, a file that is no notebook: the other runs go on
-        error = traceback.format_exc()
+    except DeadKernelError:
+        error = "Its kernel died: out of memory?"
+    except OutsideError as failure:
+        error = f"Stopped: {failure}."
+    except Exception as failure:  # such as a file that is no notebook: the other runs go on
+        error = f"{type(failure).__name__}: {' '.join(str(failure).split())}"
     return Cost(time.monotonic() - start, _cpu_seconds() - before), error
 
 
@@ -284,14 +304,18 @@ def _cpu_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def _keep_failed(run: Run, root: Path, failed: bool) -> None:
-    """Keep the notebook of a failed run, to see where it failed; drop that of an earlier time."""
+def _keep_failed(run: Run, root: Path, failed: bool) -> Path | None:
+    """Keep the notebook of a failed run, to see where it failed; drop that of an earlier time.
+
+    Returns where it is, None if there is none.
+    """
     kept = root / "build" / "failed" / run.notebook.name
     kept.unlink(missing_ok=True)
     executed = _part(run) / run.notebook.name
-    if failed and executed.is_file():
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        executed.replace(kept)
+    if not (failed and executed.is_file()):
+        return None
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    return executed.replace(kept)
 
 
 def _keep(run: Run, before: dict[str, Any], sources: causes.Sources, cost: Cost) -> str | None:

@@ -7,15 +7,24 @@ So kernels talk here over Unix sockets, in a folder that no other process knows.
 
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory, gettempdir
-from typing import Any
+from typing import Any, NamedTuple
 
+from supermarket.experiment.files import OutsideError
 from supermarket.validation import ParameterError
 
 LONGEST = 100  # of a socket's path, in bytes: Linux takes 107, macOS 103
+
+
+class Limits(NamedTuple):
+    """Minutes that a cell, and the whole of a notebook, may take."""
+
+    cell: float
+    notebook: float
 
 
 def execute(
@@ -26,6 +35,7 @@ def execute(
     *,
     cwd: Path | None = None,
     progress: bool = False,
+    limits: Limits | None = None,
 ) -> None:
     """Execute a notebook by papermill, and write it with its results, also if it failed.
 
@@ -41,6 +51,8 @@ def execute(
         The folder it runs in, that of this process if not given.
     progress : bool
         Whether a bar on stderr shows the cells.
+    limits : Limits, optional
+        How long it may take.
 
     Raises
     ------
@@ -50,8 +62,11 @@ def execute(
         If a cell fails otherwise.
     nbclient.exceptions.DeadKernelError
         If the kernel's process ends before the notebook does.
+    OutsideError
+        If a limit is reached.
     """
     import papermill  # takes half a second
+    from nbclient.exceptions import CellTimeoutError
     from papermill.exceptions import PapermillExecutionError
 
     wanted = {
@@ -60,6 +75,12 @@ def execute(
         # Matrices here are small: more threads only wait for one another, and count as CPU time.
         "OPENBLAS_NUM_THREADS": os.environ.get("OPENBLAS_NUM_THREADS", "1"),
     }
+    start, options = time.monotonic(), {}
+    if limits is not None:
+        # Nothing is left to a cell once the notebook has had all of its time: 0 would be no limit.
+        options["timeout_func"] = lambda cell: max(
+            0.1, min(60 * limits.cell, start + 60 * limits.notebook - time.monotonic())
+        )
     with environment(wanted), _transport() as config:
         try:
             papermill.execute_notebook(
@@ -73,7 +94,12 @@ def execute(
                 config=config,
                 # Else it shows a traceback at Ctrl-C, and warns of TCP where it needs that.
                 extra_arguments=["--IPKernelApp.log_level=CRITICAL"],
+                **options,
             )
+        except CellTimeoutError:
+            whole = time.monotonic() - start >= 60 * limits.notebook
+            what, most = ("it", limits.notebook) if whole else ("one of its cells", limits.cell)
+            raise OutsideError(f"{what} took more than {most:g} minutes") from None
         except PapermillExecutionError as failure:
             if failure.ename == "ParameterError":
                 raise ParameterError(failure.evalue) from None

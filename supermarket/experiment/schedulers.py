@@ -113,7 +113,7 @@ def _serve(pipe: Connection, function: Callable[..., Any], environment: dict[str
     os.environ.clear()  # the server that forked this process has that of its own start
     os.environ.update(environment)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that gave the tasks
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+    end_with_parent()
     # Its own lock is between processes, and Python complains of it when this one is killed.
     from tqdm import tqdm
 
@@ -123,11 +123,21 @@ def _serve(pipe: Connection, function: Callable[..., Any], environment: dict[str
             pipe.send(function(*pipe.recv()))
 
 
-def _end_with_parent() -> None:
+def end_with_parent() -> None:
+    """End this process, and all that it started, as soon as its parent has ended, however."""
     parent = parent_process()
     if parent is not None:
-        parent.join()
-        os._exit(1)
+        threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+
+
+def _end_after(parent: BaseProcess) -> None:
+    import psutil
+
+    parent.join()
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    os._exit(1)
 
 
 def dask(function: Callable[..., Any], tasks: Tasks, address: str) -> Iterator[tuple[int, Any]]:
