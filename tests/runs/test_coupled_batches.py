@@ -2,8 +2,8 @@
 
 The bands are a matter of speed, so the tests also run with bands of one or two queues, where every
 path through the code is common. Chi-square and Kolmogorov-Smirnov tests have the false-alarm rate
-1e-6 each, z-tests (5.5) 4e-8; with fixed seeds and some 20 comparisons, the file raises a false
-alarm once in 50 000 changes of the stream.
+1e-6 each, z-tests (5.5) 4e-8; with fixed seeds and some 65 comparisons, the file raises a false
+alarm once in 15 000 changes of the stream.
 """
 
 import numpy as np
@@ -250,6 +250,33 @@ def test_the_same_distances_in_law_as_one_event_at_a_time(n, d, lam, bands):
     assert rows(one).std(axis=1).min() > 0
     for a, b in zip(rows(one), rows(many), strict=True):
         assert ks_2samp(a, b, method="asymp").pvalue > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [([1.0, 0.9], [1.0, 0.5, 0.1]), ([1.0, 0.6, 0.2, 0.01], [1.0, 0.95, 0.1])],
+)
+@pytest.mark.parametrize("bands", [USUAL, Width(20.0, 2.0, 4)])
+def test_the_same_law_from_crossing_starts_with_different_longest_queues(first, second, bands):
+    """A new longest queue of one copy may come where the other one has many queues as long.
+
+    Every count and the distance, after 300 events. Power: with such arrivals counted as certain,
+    E t[3] is 1.11 and not 1.51, and its law is off by 0.11; 0.06 is seen.
+    """
+    n, d, lam, runs = 2000, 2, 0.9, 4000 if JIT else 25
+    s, t = coupled._side_by_side(*(np.rint(n * np.array(u)).astype(int) for u in (first, second)))
+    stretches = np.array([300 if JIT else 60])
+    one, many = np.zeros((2, runs, 1, 2, len(s)), dtype=np.int64)
+    one_at_a_time(np.random.default_rng(1), s, t, d, lam, stretches, one)
+    many_at_a_time(
+        np.random.default_rng(2), s, t, rule_of(s, d, lam), stretches, many, bands, room_for(s)
+    )
+    apart = [np.abs(seen[:, 0, 0] - seen[:, 0, 1]).sum(axis=1) for seen in (one, many)]
+    assert ks_2samp(*apart, method="asymp").pvalue > 1e-6
+    for copy in range(2):
+        for i in range(1, 6):
+            rows = (seen[:, 0, copy, i] for seen in (one, many))
+            assert ks_2samp(*rows, method="asymp").pvalue > 1e-6, (copy, i)
 
 
 @pytest.mark.parametrize(("n", "lam"), [(100, 0.7), (800, 0.5)])

@@ -15,7 +15,14 @@ from oracles import JIT, asked, counts_of, exact, exact_profile
 
 from supermarket import ParameterError, Schedule, Supermarket, simulate
 from supermarket.runs.jobs import network as fifo
-from supermarket.service import Deterministic, Erlang, Exponential, Hyperexponential, Lomax
+from supermarket.service import (
+    Deterministic,
+    Erlang,
+    Exponential,
+    Hyperexponential,
+    Lomax,
+    Weibull,
+)
 
 SURE = 1 - 1e-6
 SLOW = 1 if JIT else 40  # a run without the JIT is shorter by this factor
@@ -427,6 +434,42 @@ def test_the_unit_of_time_does_not_matter():
     np.testing.assert_allclose(one.batches["profile"], other.batches["profile"], rtol=1e-9)
     np.testing.assert_allclose(0.1 * one.extra["sojourn grid"], other.extra["sojourn grid"])
     assert one.mean_sojourn == pytest.approx(10 * other.mean_sojourn)
+    np.testing.assert_array_equal(one.batches["sojourns"], other.batches["sojourns"])
+
+
+@pytest.mark.parametrize("factor", [2.0**-5, 2.0**7])
+@pytest.mark.parametrize("discipline", ["fifo", "ps", "lifo"])
+def test_in_a_unit_that_is_a_power_of_two_every_number_is_the_same_to_the_last_bit(
+    discipline, factor
+):
+    law, length = Weibull(0.7), 60.0
+    plain = Supermarket(12, 2, 0.8, service=law, discipline=discipline)
+    long = replace(plain, lam=0.8 / factor, service=law.scaled(factor))
+    one, other = (
+        simulate(model, Schedule(horizon, warmup=0, batches=8, times=[horizon / 2]), seed=5)
+        for model, horizon in ((plain, length), (long, factor * length))
+    )
+    assert other.events == one.events > 500
+    np.testing.assert_array_equal(other.path, one.path)
+    for name, values in one.batches.items():
+        scale = factor if name == "sojourn sums" else 1.0
+        np.testing.assert_array_equal(other.batches[name], scale * values, name)
+    grids = other.extra["sojourn grid"], factor * one.extra["sojourn grid"]
+    np.testing.assert_array_equal(*grids)
+
+
+@pytest.mark.parametrize("discipline", ["fifo", "ps", "lifo"])
+def test_the_place_of_a_job_that_has_left_is_used_again(discipline):
+    model = Supermarket(9, 2, 0.9, service=Erlang(2), discipline=discipline)
+    network = fifo.Network(model, SeedSequence(2), None)
+    network.go(100.0, 100.0)
+    unused, spare = 0, int(network.state["spare"][0])
+    while spare >= 0:
+        unused += 1
+        spare = int(network.jobs["behind"][spare])
+    listed = network.length - (discipline == "fifo") * (network.length > 0)
+    assert network.events > 1000
+    assert unused + listed.sum() == len(network.jobs) == fifo.ROOM
 
 
 def test_the_same_seed_gives_the_same_run_however_it_is_watched():

@@ -18,11 +18,13 @@ from supermarket import (
     simulate,
     trajectory,
 )
+from supermarket.kernels.compiled import kernel
 from supermarket.limits.saturation.drifts import drift, modes, stationary_covariance
 from supermarket.limits.saturation.theorem import fixed_point_shorter, smallest_eps
 from supermarket.runs import leap as leaping
 from supermarket.runs.leap import leap
 
+centred = leaping._centred  # by name, so that it is part of what a kernel here is kept by
 Z = 5.5
 LITERAL = (10**17, 8_000_000, 1 - 6e-11)
 CASES = [
@@ -47,6 +49,29 @@ def relaxation(q, lag):
 
 
 # --- the parts -----------------------------------------------------------------------------------
+
+
+@kernel
+def mean_and_square(rng, mean, draws):
+    """Return the mean of the noise of a leap, and of its square."""
+    total, squares = 0.0, 0.0
+    for _ in range(draws):
+        noise = centred(rng, mean)
+        total += noise
+        squares += noise * noise
+    return total / draws, squares / draws
+
+
+@pytest.mark.parametrize("mean", [3.0, 999.0, 1001.0, 5000.0, 1e12])
+def test_the_noise_of_a_leap_has_the_variance_of_a_poisson_variable(mean):
+    """On both sides of the mean from which it is normal.
+
+    Power: half a per cent more variance, or less, is 11 standard errors (with a mean of 3: 10).
+    """
+    draws = 10**7 if JIT else 10**4
+    first, second = mean_and_square(np.random.default_rng(int(mean)), mean, draws)
+    assert abs(first) < Z * math.sqrt(mean / draws)
+    assert abs(second / mean - 1) < Z * math.sqrt((2 + 1 / mean) / draws)
 
 
 @pytest.mark.parametrize(("n", "d", "lam"), CASES)
