@@ -32,7 +32,7 @@ def inner(x):
 '''
 CALLER = '''"""A kernel."""
 import numpy as np
-from numba.extending import overload
+from supermarket.apart import told
 from supermarket.callee import inner
 from supermarket.kernels.compiled import kernel
 SHIFTS = np.array([0.5, 0.25])
@@ -42,12 +42,16 @@ def outer(x):
 @kernel
 def _later(x):
     return 0.0 * x * told(1.0)
+'''
+# A module of its own: its whole text is part of the hash.
+APART = """
+from numba.extending import overload
 def told(x):
     return x
 @overload(told)
 def _told(x):
     return lambda x: x * 1.0
-'''
+"""
 SHOW = """from supermarket.caller import outer
 print(outer(1.0), sum(outer.stats.cache_hits.values()))"""
 
@@ -58,6 +62,7 @@ def package(tmp_path):
     home = Path(supermarket.__file__).parent
     copy = tmp_path / "copy" / "supermarket"
     shutil.copytree(home, copy, ignore=shutil.ignore_patterns("__pycache__", "notebooks"))
+    (copy / "apart.py").write_text(APART)
     (copy / "callee.py").write_text(CALLEE)
     (copy / "caller.py").write_text(CALLER)
     return copy
@@ -100,9 +105,10 @@ SEEN = [
     ("callee", "WEIGHT = 2.0", "WEIGHT = 3.0", 3.5),
     ("caller", "0.5, 0.25", "0.75, 0.25", 2.75),
     ("caller", "0.0 * x", "4.0 * x", 6.5),  # below its caller, in the same module
-    ("caller", "return lambda x: x * 1.0", "return lambda x: x + 0.0", 2.5),
+    ("apart", "return lambda x: x * 1.0", "return lambda x: x + 0.0", 2.5),
     ("caller", "inner(x) +", "inner(x) -", 1.5),
     ("caller", "@kernel\ndef outer", "@kernel(nogil=True)\ndef outer", 2.5),
+    ("callee", "@kernel\ndef inner", "@kernel(fastmath=True)\ndef inner", 2.5),
 ]
 UNSEEN = [
     ("callee", "Return a multiple.", "Return so many times the number.\n    And no more.\n"),

@@ -6,6 +6,7 @@ certain events is drawn again and again. Z = 5.5 is a false alarm of 4e-8 a comp
 """
 
 import math
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -15,7 +16,7 @@ from oracles import JIT, exact_profile
 from supermarket import Schedule, Supermarket, policies
 from supermarket.kernels.compiled import kernel
 from supermarket.kernels.event_loop import Kept, Tally, rule_of
-from supermarket.kernels.sampling import all_among
+from supermarket.kernels.sampling import WITH, all_among
 from supermarket.policies.jsq import fixed_point_counts
 from supermarket.runs.counts import bursts as batches
 from supermarket.runs.counts import engines as occupancy
@@ -243,6 +244,18 @@ def test_same_paths_in_law_as_one_event_at_a_time(n, d, lam, replacement, bands)
         scale = np.sqrt(np.outer(np.diag(other), np.diag(other)))
         # A sample correlation, kurtosis allowed for, is off by less than 2 / sqrt(replicas).
         assert np.abs((one - other) / scale).max() < Z * 2 * math.sqrt(2 / replicas)
+
+
+@pytest.mark.parametrize("d", [2, 3, 40])
+@pytest.mark.parametrize("n", [1000, 10**9, 2**53 + 1, 4 * 10**18])
+def test_the_chance_of_a_narrow_span_keeps_its_digits_at_any_n(n, d):
+    """Where both ends have nearly the same chance, their difference would have no digits left."""
+    for above in (n, n - 1, n - n // 1000, n // 2):
+        for width in {1, 7, math.isqrt(n) // 4}:
+            below = above - width
+            exact = Fraction(above, n) ** d - Fraction(below, n) ** d
+            found = batches._gap(below, above, n, d, WITH)
+            assert found == pytest.approx(float(exact), rel=1e-12, abs=0)
 
 
 def test_an_average_over_time_knows_that_events_are_spread_over_their_batch():

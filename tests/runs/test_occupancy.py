@@ -22,8 +22,10 @@ from supermarket import (
     policies,
     simulate,
 )
+from supermarket.kernels import sampling
 from supermarket.kernels.compiled import kernel
 from supermarket.kernels.event_loop import Tally, rule_of
+from supermarket.kernels.sampling import WITH
 from supermarket.policies.jsq import fixed_point_counts
 from supermarket.runs.counts import engines as occupancy
 from supermarket.runs.counts.clock import measure, with_room
@@ -273,14 +275,21 @@ def test_time_averages_of_the_table_are_those_of_its_path():
 
 
 @pytest.mark.parametrize(
-    ("n", "d"), [(5, 1), (7, 3), (40, 11), (1000, 900), (200, 200), (9999, 700), (3000, 70)]
+    ("n", "d"),
+    [(5, 1), (6, 2), (7, 3), (40, 11), (1000, 900), (200, 200), (200, 66), (9999, 700), (3000, 70)],
 )
 def test_chance_that_all_chosen_lie_among_some(n, d):
-    for s in {0, 1, d - 1, d, n // 2, n - n // 10, n - n // 30, n - n // 300, n - 1, n}:
+    far = {n - n // part for part in (2, 3, 10, 30, 300)}  # from a third on a sum has two ends
+    for s in {0, 1, d - 1, d, n - 1, n} | far:
         with_replacement = float(Fraction(s, n) ** d)
         without = float(Fraction(math.comb(s, d), math.comb(n, d)))
         assert occupancy.all_among(s, n, d, True) == pytest.approx(with_replacement, rel=1e-12)
         assert occupancy.all_among(s, n, d, False) == pytest.approx(without, rel=1e-11, abs=1e-300)
+        for kind in (True, WITH, False):
+            chance = occupancy.all_among(s, n, d, kind)
+            assert kind is not WITH or chance == occupancy.all_among(s, n, d, True)
+            log = sampling.log_all_among(s, n, d, kind)
+            assert math.exp(log) == pytest.approx(chance, rel=1e-11, abs=1e-300)
 
 
 def test_chance_keeps_its_precision_where_nearly_all_queues_count():
