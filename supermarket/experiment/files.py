@@ -27,8 +27,9 @@ def write(path: Path, content: bytes) -> None:
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     half = path.with_name(f"{path.name}.part")
+    half.unlink(missing_ok=True)  # a link there would lead out of this folder
     try:
-        with half.open("wb") as file:
+        with half.open("xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())

@@ -12,6 +12,7 @@ import yaml
 
 from supermarket.experiment.catalogue import Notebook, depth
 from supermarket.experiment.parameters import Parameter, plain, typed
+from supermarket.experiment.rows import KEY
 from supermarket.validation import ParameterError, integer
 
 __all__ = ["Grid"]
@@ -117,7 +118,7 @@ class Point:
     def key(self) -> str:
         """Return the hash that names its file."""
         text = json.dumps([self.number, self.replica, self.values], sort_keys=True)
-        return sha256(text.encode()).hexdigest()[:24]
+        return sha256(text.encode()).hexdigest()[:KEY]
 
     def file(self, out: Path) -> Path:
         """Return the file of its rows in the folder of a sweep."""
@@ -152,6 +153,13 @@ def check_grid(notebook: Notebook, grid: Grid) -> Grid:
     return Grid(values, replicas, seed)
 
 
+def seed_of(seed: int, number: int, replica: int) -> int:
+    """Return the seed of a point, that of no other: stream `replica` of stream `number`."""
+    # As SeedSequence(seed).spawn(...)[number].spawn(...)[replica], in 63 bits.
+    stream = np.random.SeedSequence(seed, spawn_key=(number, replica))
+    return int(stream.generate_state(1, np.uint64)[0] >> np.uint64(1))
+
+
 def points_of(notebook: Notebook, grid: Grid) -> list[Point]:
     """Return the points of a checked grid, each with a seed that depends on its place alone."""
     found = []
@@ -161,9 +169,7 @@ def points_of(notebook: Notebook, grid: Grid) -> list[Point]:
             if "threads" in notebook.parameters:
                 given["threads"] = 1
             if "seed" in notebook.parameters:
-                # As SeedSequence(seed).spawn(...)[number].spawn(...)[replica], in 63 bits.
-                stream = np.random.SeedSequence(grid.seed, spawn_key=(number, replica))
-                given["seed"] = int(stream.generate_state(1, np.uint64)[0] >> np.uint64(1))
+                given["seed"] = seed_of(grid.seed, number, replica)
             found.append(Point(number, replica, given))
     return found
 

@@ -3,10 +3,11 @@
 import itertools
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from supermarket.estimate.intervals import mean_interval
 from supermarket.experiment import rows
+from supermarket.experiment.grids import seed_of
 from supermarket.experiment.plans import plan
 from supermarket.validation import ParameterError
 
@@ -51,14 +52,17 @@ def read_sweep(out: str | Path) -> "pd.DataFrame":
     import pyarrow as pa
 
     out = Path(out)
-    plan(out)
+    wanted = plan(out)
+    combinations = list(itertools.product(*wanted["grid"].values()))
     tables = []
-    for file in sorted((out / "points").glob("*.parquet")):
+    for file in rows.files(out):
         table = rows.read(file, file.stem)
         if table is None:
             raise ParameterError(
                 f"{file} is damaged: run the sweep again, which redoes that point."
             )
+        if not _is_of(table.slice(0, 1).to_pylist()[0], wanted, combinations):
+            raise ParameterError(f"{file} is a point of another sweep: take it away.")
         tables.append(table)
     if not tables:
         raise ParameterError(f"{out} holds no finished point yet: run the sweep again.")
@@ -74,6 +78,20 @@ def read_sweep(out: str | Path) -> "pd.DataFrame":
         frame.insert(column, f"at_{name}", values)
         column += 1
     return frame
+
+
+def _is_of(row: dict[str, Any], wanted: dict[str, Any], combinations: list[tuple]) -> bool:
+    """Tell whether a row is of the sweep with this plan."""
+    number, replica = row["point"], row["replica"]
+    if not (number < len(combinations) and replica < wanted["replicas"]):
+        return False
+    values = dict(zip(wanted["grid"], combinations[number], strict=True))
+    if "seed" in row:
+        values["seed"] = seed_of(wanted["seed"], number, replica)
+    return row["experiment"] == wanted["experiment"] and all(
+        row[name] == (json.dumps(value) if isinstance(value, list) else value)
+        for name, value in values.items()
+    )
 
 
 def series(frame: "pd.DataFrame", claim: str, x: str, confidence: float = 0.95) -> "pd.DataFrame":

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from supermarket.experiment.catalogue import Notebook
     from supermarket.experiment.grids import Point
 
+KEY = 24  # digits of the hash that names a point
 # The types of columns, as Parquet calls them.
 _NUMBER, _WHOLE, _TEXT = "double", "int64", "string"
 _TYPES = {"int": _WHOLE, "float": _NUMBER, "str": _TEXT, "list": _TEXT}
@@ -69,6 +70,18 @@ def _type(named: str | list[str]) -> "pa.DataType":
     return pa.list_(_type(named[0])) if isinstance(named, list) else pa.type_for_alias(named)
 
 
+def files(out: Path) -> list[Path]:
+    """Return the files of points in the folder of a sweep.
+
+    Not those of other names, such as the copies that a program which syncs folders makes.
+    """
+    return [
+        file
+        for file in sorted((out / "points").glob("*.parquet"))
+        if len(file.stem) == KEY and not set(file.stem) - set("0123456789abcdef")
+    ]
+
+
 def failed(table: "pa.Table") -> bool:
     """Tell whether a point ended with an error."""
     return table["error"].null_count < len(table)
@@ -95,7 +108,10 @@ def read(path: Path, key: str) -> "pa.Table | None":
     import pyarrow.parquet as pq
 
     try:
-        table = pq.read_table(pa.BufferReader(path.read_bytes()))
+        table = pq.read_table(
+            pa.BufferReader(path.read_bytes()),
+            use_threads=False,  # else now and then an abort when this process ends
+        )
         whole = (table.schema.metadata or {}).get(b"rows") == _digest(table, key)
     except (OSError, ValueError, TypeError, pa.ArrowException):
         return None

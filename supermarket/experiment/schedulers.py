@@ -20,6 +20,7 @@ from multiprocessing import get_context, parent_process
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
+from queue import Empty, SimpleQueue
 from typing import Any
 
 from supermarket.experiment.files import OutsideError
@@ -161,15 +162,19 @@ def dask(function: Callable[..., Any], tasks: Tasks, address: str) -> Iterator[t
             "--scheduler needs Dask, which is not installed: pip install 'supermarket[cluster]'."
         ) from None
     for name in list(logging.root.manager.loggerDict):
-        if name.partition(".")[0] == "distributed":  # what goes wrong is said here, in a sentence
+        if name.partition(".")[0] in (
+            "distributed",
+            "asyncio",
+        ):  # what goes wrong is said here, in a sentence
             logging.getLogger(name).setLevel(logging.CRITICAL)
-    try:
-        client = distributed.Client(address, timeout=SECONDS, set_as_default=False)
-    except (OSError, ValueError):
+    client = _answer(
+        lambda: distributed.Client(address, timeout=SECONDS, set_as_default=False), SECONDS + 1
+    )
+    if client is None:
         raise OutsideError(
             f"No Dask scheduler answers at {address} within {SECONDS} seconds: "
             "start one with `dask scheduler` and give the address that it prints."
-        ) from None
+        )
     try:
         try:
             client.wait_for_workers(1, timeout=SECONDS)
@@ -178,7 +183,8 @@ def dask(function: Callable[..., Any], tasks: Tasks, address: str) -> Iterator[t
                 f"The Dask scheduler at {address} has no worker after {SECONDS} seconds: "
                 f"start some with `dask worker {address} --nthreads 1`."
             ) from None
-        yield from _over(client, function, tasks, address)
+        with client.as_current():  # for `distributed.wait`
+            yield from _over(client, function, tasks, address)
     finally:
         with contextlib.suppress(OSError):
             client.close(timeout=SECONDS)
@@ -198,19 +204,49 @@ def _over(
     left = iter(tasks)
     # Enough that no worker waits, few enough that the scheduler need not hold all.
     ahead = 4 * max(1, sum(client.nthreads().values()))
-    first = [submit(number) for number in islice(left, ahead)]
-    finished = distributed.as_completed(first, loop=client.loop)
-    for future in finished:
-        number = numbers.pop(future)
+    for number in islice(left, ahead):
+        submit(number)
+    while numbers:
         try:
+            wait = distributed.wait(list(numbers), timeout=SECONDS, return_when="FIRST_COMPLETED")
+            future = next(iter(wait.done))
             result = future.result(timeout=SECONDS)
         except distributed.KilledWorker:
             result = Died()
-        except Exception as failure:
-            raise OutsideError(
-                f"The Dask cluster at {address} gave up ({type(failure).__name__}): "
-                "the same command goes on once it is there again."
-            ) from None
+        except TimeoutError:  # a long task, a result that went with its worker, or no worker left
+            if not _answer(client.nthreads, SECONDS):
+                raise _gave_up(address, "it has no worker any more") from None
+            continue
+        except (Exception, distributed.CancelledError) as failure:
+            raise _gave_up(address, type(failure).__name__) from None
         for following in islice(left, 1):
-            finished.add(submit(following))
-        yield number, result
+            submit(following)
+        yield numbers.pop(future), result
+
+
+def _gave_up(address: str, why: str) -> OutsideError:
+    return OutsideError(
+        f"The Dask cluster at {address} gave up ({why}): the same command goes on once it is there "
+        "again."
+    )
+
+
+def _answer(ask: Callable[[], Any], seconds: float) -> Any:
+    """Return what a call gives, None if it fails for a reason of the network, or takes longer.
+
+    It then waits on, in a thread that ends with this process: Dask sets no limit to what a port
+    that is open may be silent.
+    """
+    answers: SimpleQueue[Any] = SimpleQueue()
+
+    def asking() -> None:
+        try:
+            answers.put(ask())
+        except (OSError, ValueError):
+            answers.put(None)
+
+    threading.Thread(target=asking, daemon=True).start()
+    try:
+        return answers.get(timeout=seconds)
+    except Empty:
+        return None

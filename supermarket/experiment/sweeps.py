@@ -89,6 +89,9 @@ def sweep(
     workers = integer("workers", _cores() if workers is None else workers, 1, 1000)
     todo = points_of(notebook, grid)
     with _one_sentence(out), _alone(out, _plan(notebook, grid, len(todo))):
+        known = {point.file(out) for point in todo}
+        if strange := [file for file in rows.files(out) if file not in known]:
+            raise ParameterError(f"{strange[0]} is no point of this sweep: take it away.")
         finished = {}  # by number: whether it failed, and its rows
         for number, point in enumerate(todo):
             table = rows.read(point.file(out), point.key)
@@ -151,6 +154,8 @@ def _alone(out: Path, wanted: dict[str, Any]) -> Iterator[None]:
         else:
             write(started, json.dumps(wanted, indent=1).encode())
         (out / "points").mkdir(exist_ok=True)
+        if (out / "points").is_symlink():
+            raise ParameterError(f"{out}/points is a link out of that folder: take it away.")
         for half in out.glob("points/*.part"):
             half.unlink()
         yield

@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -184,6 +185,53 @@ def test_a_damaged_file_is_found_and_redone(small, tmp_path):
     assert not list(small.glob("points/*.part"))
 
 
+def test_files_of_others_are_neither_read_nor_a_hindrance(small, notebooks, tmp_path):
+    frame = read_sweep(small)
+    files = sorted(small.glob("points/*.parquet"))
+    copy = small / "points" / f"{files[0].stem} (conflicted copy).parquet"
+    copy.write_bytes(b"of a program that syncs folders")
+    assert_frame_equal(read_sweep(small), frame)
+    assert sweep("tiny", SMALL, small, workers=1)["before"] == 8
+    for number, grid in enumerate((
+        Grid(SMALL.values | {"lam": [0.25, 0.75]}, 2, 3),  # another value
+        Grid(SMALL.values, 2, 4),  # another seed
+        Grid(SMALL.values, 3, 3),  # another replica
+    )):  # fmt: skip
+        out = tmp_path / f"other-{number}"
+        sweep("tiny", grid, out, workers=1)
+        foreign = min(set(stamps(out)) - set(stamps(small)))
+        shutil.copy(out / "points" / foreign, small / "points" / foreign)
+        with pytest.raises(ParameterError, match="is a point of another sweep: take it away"):
+            read_sweep(small)
+        with pytest.raises(ParameterError, match="is no point of this sweep: take it away"):
+            sweep("tiny", SMALL, small, workers=1)
+        (small / "points" / foreign).unlink()
+    assert_frame_equal(read_sweep(small), frame)
+
+
+def test_no_link_in_its_folder_leads_a_sweep_out_of_it(small, notebooks, tmp_path):
+    files = sorted(small.glob("points/*.parquet"))
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "file").write_text("mine")
+    files[0].unlink()
+    files[0].symlink_to(mine / "file")
+    files[1].unlink()
+    files[1].with_name(f"{files[1].name}.part").symlink_to(mine / "file")
+    assert sweep("tiny", SMALL, small, workers=1)["before"] == 6
+    assert not files[0].is_symlink()
+    (small / "lock").unlink()
+    (small / "lock").symlink_to(mine / "file")
+    with pytest.raises(OutsideError, match=r"lock can't be written"):
+        sweep("tiny", SMALL, small, workers=1)
+    (small / "lock").unlink()
+    shutil.move(small / "points", mine / "points")
+    (small / "points").symlink_to(mine / "points")
+    with pytest.raises(ParameterError, match="points is a link out of that folder: take it away"):
+        sweep("tiny", SMALL, small, workers=1)
+    assert (mine / "file").read_text() == "mine"
+
+
 def test_a_full_disk_gets_one_sentence_and_keeps_what_is_finished(small, tmp_path, monkeypatch):
     out = tmp_path / "out"
     sync, calls = os.fsync, []
@@ -275,7 +323,7 @@ def test_ctrl_c_gets_one_sentence_and_keeps_what_is_finished(notebooks, tmp_path
 
 @pytest.fixture
 def cluster(notebooks, tmp_path):
-    """A scheduler and two workers, each a process, on loopback."""
+    """A scheduler, and what starts a worker, each a process, on loopback."""
     processes = []
 
     def dask(*words):
@@ -293,12 +341,13 @@ def cluster(notebooks, tmp_path):
     try:
         wait_for(lambda: file.exists() and file.read_text().endswith("}"))
         address = json.loads(file.read_text())["address"]
-        workers = [
-            dask("worker", address, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1",
-                 "--local-directory", tmp_path / f"worker-{number}")
-            for number in range(2)
-        ]  # fmt: skip
-        yield address, processes[0], workers
+
+        def worker(address):
+            folder = tmp_path / f"worker-{len(processes)}"
+            return dask("worker", address, "--nthreads", "1", "--no-nanny", "--host", "127.0.0.1",
+                        "--local-directory", folder)  # fmt: skip
+
+        yield address, processes[0], worker
     finally:
         for process in processes:
             process.kill()
@@ -306,7 +355,8 @@ def cluster(notebooks, tmp_path):
 
 
 def test_dask_gives_the_same_rows_and_survives_a_death(small, cluster, tmp_path):
-    address, scheduler, workers = cluster
+    address, scheduler, worker = cluster
+    workers = [worker(address), worker(address)]
     lines = "n: [5, 20]\nlam: [0.25, 0.5]\nd: [[1, 2]]\nreplicas: 2\nseed: 3\n"
     (tmp_path / "grid.yaml").write_text(lines)
     process = start(tmp_path, tmp_path / "dask", "--scheduler", address, "--json")
@@ -322,6 +372,21 @@ def test_dask_gives_the_same_rows_and_survives_a_death(small, cluster, tmp_path)
     output, said = process.communicate(timeout=120)
     assert process.returncode == 0, said
     assert output.startswith("16 points")
+    # So do all.
+    impatient = "from supermarket.experiment import schedulers; schedulers.SECONDS = 2; "
+    impatient += "from supermarket.__main__ import app; app()"
+    workers.append(worker(address))
+    process = start(tmp_path, tmp_path / "all", "--scheduler", address, program=("-c", impatient))
+    wait_for(lambda: len(stamps(tmp_path / "all")) >= 1)
+    for one in workers:
+        one.kill()
+    output, said = process.communicate(timeout=60)
+    assert (process.returncode, output) == (1, "")
+    assert said == (
+        f"The Dask cluster at {address} gave up (it has no worker any more): "
+        "the same command goes on once it is there again.\n"
+    )
+    worker(address)
     # So does the scheduler, which ends the sweep: what is finished stays.
     process = start(tmp_path, tmp_path / "gone", "--scheduler", address)
     wait_for(lambda: len(stamps(tmp_path / "gone")) >= 1)
@@ -347,12 +412,14 @@ def test_a_cluster_that_is_not_there_gets_one_sentence(notebooks, tmp_path, monk
     (tmp_path / "grid.yaml").write_text("lam: [0.5]\n")
     impatient = "from supermarket.experiment import schedulers; schedulers.SECONDS = 1; "
     impatient += "from supermarket.__main__ import app; app()"
-    out, nobody = tmp_path / "out2", "tcp://127.0.0.1:1"
-    process = start(tmp_path, out, "--scheduler", nobody, program=("-c", impatient))
-    _, said = process.communicate(timeout=120)
-    assert process.returncode == 1
-    assert said.startswith("No Dask scheduler answers at tcp://127.0.0.1:1 within 1 seconds: ")
-    assert said.count("\n") == 1
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it accepts, and says nothing
+        for port in (1, silent.getsockname()[1]):
+            out, nobody = tmp_path / f"out-{port}", f"tcp://127.0.0.1:{port}"
+            process = start(tmp_path, out, "--scheduler", nobody, program=("-c", impatient))
+            _, said = process.communicate(timeout=30)
+            assert process.returncode == 1
+            assert said.startswith(f"No Dask scheduler answers at {nobody} within 1 seconds: ")
+            assert said.count("\n") == 1
 
 
 # --- grids ---------------------------------------------------------------------------------------
