@@ -8,6 +8,7 @@ from plain import is_plain
 
 def pytest_addoption(parser):
     help_ = "files of tests that can reach a kernel: run all files (default), only these, or none"
+    parser.addoption("--long", action="store_true", help="more of all that is drawn: hours")
     parser.addoption("--kernels", choices=["all", "only", "none"], default="all", help=help_)
 
 
@@ -17,6 +18,12 @@ def pytest_ignore_collect(collection_path, config):
     if wanted == "all" or collection_path.suffix != ".py":
         return None
     return True if is_plain(collection_path) == (wanted == "only") else None
+
+
+@pytest.fixture
+def long(request):
+    """Whether there are hours rather than minutes."""
+    return request.config.getoption("long")
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -460,6 +461,35 @@ def test_a_second_build_is_kept_out_and_all_that_a_killed_one_started_ends_with_
     write_notebook(project / "notebooks/one.ipynb", WORK.format(name="one"))
     assert make(project)[:2] == (0, {"one"})
     assert not list(project.glob("build/runs/book/*.part"))
+
+
+@pytest.mark.book
+def test_killed_at_random_moments_a_build_loses_and_repeats_nothing(project, long):
+    for name in ("one", "two"):
+        add(project / f"supermarket/theory/{name}.py", "x = 1\n")
+    whole = shutil.copytree(project, project.with_name("whole"))
+    assert make(whole)[:2] == (0, {"one", "two"})
+    moments = random.Random(2)
+    kept = {}
+    for moment in range(50 if long else 5):
+        if moment % 5 == 0:  # all of it again
+            shutil.rmtree(project / "build/runs/book")
+            kept = {}
+        build = started(project, "--jobs", "1")
+        time.sleep(moments.uniform(0.5, 6))
+        children = psutil.Process(build.pid).children(recursive=True)
+        build.kill()
+        build.wait()
+        build.stdout.close()
+        assert not psutil.wait_procs(children, timeout=10)[1]
+        records = {file: file.stat().st_mtime_ns for file in project.glob("build/runs/*/*/record*")}
+        assert {file: records.get(file) for file in kept} == kept
+        kept = records
+    status, executed, said = make(project)
+    assert status == 0, said
+    assert executed == {"one", "two"} - {file.parent.name for file in kept}
+    for file in ("verdicts/one.json", "verdicts/two.json"):
+        assert (project / "build" / file).read_bytes() == (whole / "build" / file).read_bytes()
 
 
 def test_an_unknown_profile_is_refused_before_anything_is_installed(tmp_path):

@@ -276,12 +276,12 @@ def wait_for(condition, seconds=120):
         time.sleep(0.01)
 
 
-def test_killed_at_ten_random_moments_it_gives_the_same_rows(notebooks, tmp_path):
+def test_killed_at_random_moments_it_gives_the_same_rows(notebooks, tmp_path, long):
     (tmp_path / "grid.yaml").write_text("lam: [0.1, 0.2, 0.3, 0.4]\nmood: [sleep 0.05]\n"
-                                        "replicas: 10\nseed: 5\n")  # fmt: skip
+                                        f"replicas: {50 if long else 10}\nseed: 5\n")  # fmt: skip
     moments = random.Random(1)
     out = tmp_path / "killed"
-    for moment in range(10):
+    for moment in range(50 if long else 10):
         before = stamps(out)
         process = start(tmp_path, out, "--workers", "1")
         if moment % 3:  # at work; else while it starts
@@ -293,9 +293,10 @@ def test_killed_at_ten_random_moments_it_gives_the_same_rows(notebooks, tmp_path
         after = stamps(out)
         assert {name: after[name] for name in before} == before  # nothing lost, nothing repeated
     before = stamps(out)
-    assert 6 <= len(before) < 40
+    assert 6 <= len(before) < (200 if long else 40)
     done = sweep("tiny", read_grid(tmp_path / "grid.yaml"), out, workers=1)
-    assert done == {"points": 40, "before": len(before), "failed": 0, "rows": 80}
+    points = 200 if long else 40
+    assert done == {"points": points, "before": len(before), "failed": 0, "rows": 2 * points}
     after = stamps(out)
     assert {name: after[name] for name in before} == before
     sweep("tiny", read_grid(tmp_path / "grid.yaml"), tmp_path / "whole", workers=2)
