@@ -1,20 +1,29 @@
-"""The command line: `python -m supermarket --help`.
+"""The command line: `python -m supermarket --help`, or `supermarket --help` where it is installed.
 
 Exit status: 0 done; 1 something failed, or (`check`) a verdict is not as expected; 2 a parameter
 was refused; 130 stopped by Ctrl-C.
 """
 
+import sys
+
+if __name__ == "__main__" and not sys.flags.safe_path:
+    sys.path.append(sys.path.pop(0))  # the working folder: a file there is to hide no library
+
 import functools
 import json
-import sys
+import os
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from supermarket.experiment.files import OutsideError
-from supermarket.validation import ParameterError
+from supermarket.experiment.files import PATH, OutsideError
+from supermarket.validation import ParameterError, said
+
+LONGEST = 500  # letters of a sentence
+UsageError = typer.BadParameter.__mro__[1]  # that of Click, which Typer brings along
 
 app = typer.Typer(
     help="Run the experiments of the supermarket model, one by one or in sweeps.",
@@ -29,30 +38,38 @@ Out = Annotated[Path, typer.Option("--out", help="Folder of the results.", metav
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs.")]
 
 
-def _one_sentence(command: Callable[..., Any]) -> Callable[..., Any]:
+def _one_sentence(stopped: str = "Stopped.") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """End a command with one sentence on stderr, whatever a person gave or did."""
 
-    @functools.wraps(command)
-    def wrapped(*arguments: Any, **options: Any) -> None:
-        try:
-            command(*arguments, **options)
-        except ParameterError as error:
-            sentence, status = str(error), 2
-        except OutsideError as error:
-            sentence, status = str(error), 1
-        except OSError as error:
-            sentence, status = f"{error.filename or 'A file'}: {error.strerror}.", 1
-        except KeyboardInterrupt:
-            sentence, status = (
-                "Stopped: a sweep keeps what was finished and goes on with the same command.",
-                130,
-            )
-        else:
-            return
-        typer.echo(sentence, err=True)
-        raise typer.Exit(status)
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def wrapped(*arguments: Any, **options: Any) -> None:
+            try:
+                command(*arguments, **options)
+            except ParameterError as error:
+                sentence, status = str(error), 2
+            except OutsideError as error:
+                sentence, status = str(error), 1
+            except BrokenPipeError:  # whoever reads has seen enough
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                raise typer.Exit(1) from None
+            except OSError as error:
+                sentence, status = _of_the_system(error), 1
+            except KeyboardInterrupt:
+                sentence, status = stopped, 130
+            else:
+                return
+            typer.echo(said(sentence, str, LONGEST), err=True)
+            raise typer.Exit(status)
 
-    return wrapped
+        return wrapped
+
+    return decorate
+
+
+def _of_the_system(error: OSError) -> str:
+    what = said(error.filename, str, PATH) if error.filename is not None else "A file"
+    return f"{what}: {error.strerror or str(error) or type(error).__name__}."
 
 
 def _print(data: Any, lines: list[str], as_json: bool) -> None:
@@ -60,19 +77,26 @@ def _print(data: Any, lines: list[str], as_json: bool) -> None:
 
 
 @app.command("list")
-@_one_sentence
+@_one_sentence()
 def list_experiments(as_json: Json = False) -> None:
     """List the experiments."""
     from supermarket.experiment import catalogue
 
-    found = [catalogue.find_notebook(name) for name in catalogue.names()]
-    width = max(len(notebook.name) for notebook in found)
+    found, bad = [], []
+    for name in catalogue.names():
+        try:
+            found.append(catalogue.find_notebook(name))
+        except ParameterError as error:
+            bad.append(error)
+    width = max((len(notebook.name) for notebook in found), default=0)
     lines = [f"{notebook.name:{width}}  {notebook.title}" for notebook in found]
     _print([{"name": nb.name, "title": nb.title} for nb in found], lines, as_json)
+    if bad:
+        raise bad[0]
 
 
 @app.command()
-@_one_sentence
+@_one_sentence()
 def describe(name: Name, as_json: Json = False) -> None:
     """Say what an experiment asks, and list its parameters."""
     from supermarket.experiment import catalogue
@@ -92,7 +116,7 @@ def describe(name: Name, as_json: Json = False) -> None:
 
 
 @app.command()
-@_one_sentence
+@_one_sentence("Stopped: nothing is kept of this run.")
 def run(
     name: Name,
     out: Out,
@@ -118,7 +142,7 @@ def run(
 
 
 @app.command()
-@_one_sentence
+@_one_sentence("Stopped: what was finished is kept, and the same command goes on with the rest.")
 def sweep(
     name: Name,
     grid: Annotated[Path, typer.Argument(help="YAML: parameters with lists of values.")],
@@ -157,7 +181,7 @@ def sweep(
 
 
 @app.command()
-@_one_sentence
+@_one_sentence()
 def check(
     out: Annotated[
         Path, typer.Argument(help="Folder of runs or of a sweep, or build.", metavar="DIR")
@@ -242,5 +266,27 @@ def _line(verdict: dict[str, Any]) -> str:
     return f"{word:13}  {verdict['claim']}: {found}" + "".join(f" [{note}]" for note in notes)
 
 
+def main() -> None:
+    """Run the command line as a program, and end it with its status."""
+    from supermarket.experiment.jupyter import is_passed
+
+    # What a machine has set up for other purposes is not ours: workers of a sweep get this too.
+    for name in [name for name in os.environ if not is_passed(name)]:
+        del os.environ[name]
+    warnings.simplefilter("ignore")
+    sys.warnoptions.clear()
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(errors="backslashreplace")  # letters that a terminal does not have
+    try:
+        sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False))
+    except UsageError as error:
+        where = f": see `{error.ctx.command_path} --help`." if error.ctx else "."
+        why = said(error.format_message().rstrip("."), str, LONGEST - len(where))
+        typer.echo(why + where, err=True)
+        sys.exit(2)
+    except typer.Abort:
+        sys.exit(130)
+
+
 if __name__ == "__main__":
-    sys.exit(app())
+    main()

@@ -181,8 +181,8 @@ def nearest(value: object, allowed: Iterable[object]) -> str:
     return f" (did you mean {close[0]}?)" if close else ""
 
 
-def said(value: object, form: Callable[[object], str] = repr) -> str:
-    """Return a value on one line, cut where it is long.
+def said(value: object, form: Callable[[object], str] = repr, longest: int = 80) -> str:
+    """Return a value on one line, cut where it is long, with nothing in it that can't be printed.
 
     Examples
     --------
@@ -191,7 +191,8 @@ def said(value: object, form: Callable[[object], str] = repr) -> str:
     '[1, 2]'
     """
     text = " ".join(form(value).split())
-    return text if len(text) <= 80 else text[:77] + "..."
+    text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
 def bounds(

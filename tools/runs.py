@@ -272,7 +272,6 @@ class Cost:
 
 def _execute(run: Run, root: Path, limits: kernels.Limits | None) -> tuple[Cost, str | None]:
     """Execute one notebook into its part folder; return what it cost and what went wrong."""
-    from nbclient.exceptions import DeadKernelError
     from papermill.exceptions import PapermillExecutionError
 
     part = _part(run)
@@ -283,15 +282,12 @@ def _execute(run: Run, root: Path, limits: kernels.Limits | None) -> tuple[Cost,
     start, before = time.monotonic(), _cpu_seconds()
     error = None
     try:
-        kernels.execute(
-            run.notebook, part / run.notebook.name, run.parameters, part, cwd=root, limits=limits
-        )
+        target = part / run.notebook.name
+        kernels.execute(run.notebook, target, run.parameters, part, cwd=root, limits=limits)
     except ParameterError as refused:
         error = f"ParameterError: {refused}"
     except PapermillExecutionError as failure:
         error = "\n".join(failure.traceback)
-    except DeadKernelError:
-        error = "Its kernel died: out of memory?"
     except OutsideError as failure:
         error = f"Stopped: {failure}."
     except Exception as failure:  # such as a file that is no notebook: the other runs go on

@@ -3,6 +3,7 @@
 A notebook calls `begin` in the first cell after its parameters, adds verdicts as it goes, and ends
 with `finish`, which writes ``verdicts/<name>.json`` and ``provenance/<name>.json`` below the folder
 named by the environment variable SUPERMARKET_BUILD (``build`` in the working folder if unset).
+Whoever executes a notebook file says in SUPERMARKET_NAME how it is called.
 """
 
 import ast
@@ -25,7 +26,7 @@ from supermarket.experiment.files import write
 from supermarket.experiment.parameters import declared, kind, plain
 from supermarket.experiment.verdict_table import ParameterTable, Table, VerdictTable
 from supermarket.experiment.verdicts import judge
-from supermarket.validation import ParameterError, nearest
+from supermarket.validation import ParameterError, nearest, said
 
 __all__ = ["Experiment", "begin"]
 
@@ -178,7 +179,8 @@ def begin(name: str, namespace: dict[str, Any]) -> Experiment:
     Parameters
     ----------
     name : str
-        The notebook's file name without its ending.
+        What the notebook is called, by its file name without the ending. A copy under another name
+        runs as well: what the command line, a sweep or the book executes goes by its file.
     namespace : dict
         The notebook's ``globals()``. What is annotated there with a kind of
         `supermarket.experiment.parameters` is a parameter; checked values are put back.
@@ -205,6 +207,9 @@ def begin(name: str, namespace: dict[str, Any]) -> Experiment:
         ...
     supermarket.validation.ParameterError: lam = 1.9 is out of range: choose 0 < lam < 1.
     """
+    name = os.environ.get("SUPERMARKET_NAME", name)
+    if Path(name).name != name:
+        raise ParameterError(f"begin({said(name)}, ...) must name the notebook, without a folder.")
     cells = [str(cell) for cell in namespace.get("In", [])]
     annotated = namespace.get("__annotations__", {})
     kinds = {key: found for key, of in annotated.items() if (found := kind(of)) is not None}
@@ -247,22 +252,36 @@ def _meanings(cells: list[str]) -> dict[str, str]:
 
 
 def _commit() -> str | None:
-    """Return the commit of the checkout that holds the package, '+' appended if it was edited."""
-    root = Path(supermarket.__file__).parents[1]
-    if not (root / ".git").exists():
+    """Return the commit of the checkout that holds the package, '+' appended if it was edited.
+
+    None without a checkout, or where git can't tell.
+    """
+    root = _checkout()
+    if root is None:
         return None
     try:
         commit = _git(root, "rev-parse", "--short=12", "HEAD")
-        edited = _git(root, "status", "--porcelain", "--", "supermarket", "notebooks")
+        edited = _git(root, "status", "--porcelain", "-unormal", "--", "supermarket", "notebooks")
     except (OSError, subprocess.CalledProcessError):  # no git here, or no commit yet
         return None
     return commit + ("+" if edited else "")
 
 
+def _checkout() -> Path | None:
+    root = Path(supermarket.__file__).parents[1]
+    return root if (root / ".git").exists() else None
+
+
 def _git(root: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(root), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    # Whose code is running may be asked for its commit, whoever owns it.
+    command = ["git", "-c", "safe.directory=*", "-C", str(root), *arguments]
+    # Hooks and other tools set variables that stand for another repository.
+    own = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    done = subprocess.run(command, env=own, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def _at_commit(commit: str | None) -> str:
+    if commit is None and _checkout() is not None:
+        return " (its commit is unknown: git could not tell)"
     return f" (commit {commit})" if commit else ""

@@ -9,7 +9,7 @@ from typing import Any
 
 import supermarket
 from supermarket.experiment.parameters import Parameter, declared
-from supermarket.validation import ParameterError, nearest
+from supermarket.validation import ParameterError, nearest, said
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,11 @@ class Notebook:
         for word in words:
             name, equals, text = word.partition("=")
             if not equals:
-                raise ParameterError(f"{word} gives no value: write name=value, such as n=1000.")
+                raise ParameterError(
+                    f"{said(word, str)} gives no value: write name=value, such as n=1000."
+                )
             if name in values:
-                raise ParameterError(f"{name} is given twice: give it once.")
+                raise ParameterError(f"{said(name, str)} is given twice: give it once.")
             values[name] = self.parameter(name).parse(text)
         return values
 
@@ -76,7 +78,7 @@ class Notebook:
         """
         if name not in self.parameters:
             raise ParameterError(
-                f"{name} is not a parameter of {self.name}: choose from "
+                f"{said(name, str)} is not a parameter of {self.name}: choose from "
                 f"{', '.join(self.parameters)}{nearest(name, self.parameters)}."
             )
         return self.parameters[name]
@@ -109,7 +111,7 @@ def names() -> list[str]:
     ParameterError
         If there are none.
     """
-    found = sorted(path.stem for path in folder().glob("*.ipynb"))
+    found = sorted(path.stem for path in folder().glob("[!.]*.ipynb") if path.is_file())
     if not found:
         raise ParameterError(
             f"{folder()} holds no notebooks: name their folder in SUPERMARKET_NOTEBOOKS."
@@ -128,7 +130,8 @@ def find_notebook(name: str) -> Notebook:
     known = names()
     if name not in known:
         raise ParameterError(
-            f"{name} is not an experiment: choose from {', '.join(known)}{nearest(name, known)}."
+            f"{said(name, str)} is not an experiment: choose from {', '.join(known)}"
+            f"{nearest(name, known)}."
         )
     return read(folder() / f"{name}.ipynb")
 
@@ -139,23 +142,36 @@ def read(path: Path) -> Notebook:
     Raises
     ------
     ParameterError
-        If it has no parameters cell, or that is none.
+        If it can't be read, has no parameters cell, or that is none.
     """
-    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
-    title, question, *_ = [*paragraphs(cells), ""]
-    code = [cell for cell in cells if cell["cell_type"] == "code"]
-    tagged = [i for i, c in enumerate(code) if "parameters" in c["metadata"].get("tags", [])]
+    try:
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        title, question, *_ = [*paragraphs(cells), ""]
+        code = [cell for cell in cells if cell["cell_type"] == "code"]
+        tagged = [i for i, c in enumerate(code) if "parameters" in c["metadata"].get("tags", [])]
+        sources = tuple("".join(cell["source"]) for cell in code)
+    except OSError as error:
+        raise ParameterError(f"{path} can't be read: {error.strerror}.") from None
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise ParameterError(
+            f"{path} is no Jupyter notebook of version 4: mend or remove it."
+        ) from None
     if len(tagged) != 1:
         raise ParameterError(
             f"{path} needs one cell with the tag parameters: it has {len(tagged)}."
         )
-    sources = tuple("".join(cell["source"]) for cell in code)
+    try:
+        parameters = declared(sources[tagged[0]])
+    except ParameterError as error:
+        raise ParameterError(f"{path}: {error}") from None
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise ParameterError(f"{path}: its cell of parameters is not Python.") from None
     return Notebook(
         name=path.stem,
         title=title.lstrip("# "),
         question=question,
         path=path,
-        parameters=declared(sources[tagged[0]]),
+        parameters=parameters,
         cells=sources,
         parameters_cell=tagged[0],
     )

@@ -28,6 +28,7 @@ from supermarket.experiment.verdicts import (
     KINDS,
     OUTCOMES,
     as_expected,
+    is_verdict,
 )
 from supermarket.validation import ParameterError
 
@@ -100,10 +101,14 @@ def findings() -> dict[str, list[dict[str, str]]]:
     file = catalogue.folder() / "findings.yml"
     if not file.is_file():
         return {}
-    listed = yaml.safe_load(file.read_text(encoding="utf-8")) or {}
+    try:
+        listed = dict(yaml.safe_load(file.read_text(encoding="utf-8")) or {})
+        listed = {profile: list(entries or []) for profile, entries in listed.items()}
+    except (OSError, yaml.YAMLError, ValueError, TypeError, RecursionError):
+        raise ParameterError(f"{file} must list findings below each profile, in YAML.") from None
     found: dict[str, list[dict[str, str]]] = {}
     for profile, entries in listed.items():
-        found[profile] = entries or []
+        found[profile] = entries
         for entry in found[profile]:
             given = entry if isinstance(entry, dict) else {}
             for key in ("page", "claim", "outcome", "why"):
@@ -174,13 +179,15 @@ def _of_runs(out: Path) -> list[Verdict]:
         try:
             listed = json.loads(file.read_text(encoding="utf-8"))
             found = [{"experiment": file.stem} | dict(verdict) for verdict in listed]
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError, TypeError, RecursionError):
             raise ParameterError(f"{file} is damaged: run the experiment again.") from None
         if not all(verdict.keys() >= set(KEYS) for verdict in found):
             raise ParameterError(
                 f"{file} is of another version of this package, whose verdicts have another form: "
                 "run the experiment again."
             )
+        if not all(map(is_verdict, found)):
+            raise ParameterError(f"{file} is damaged: run the experiment again.")
         verdicts += found
     if not verdicts:
         raise ParameterError(
@@ -201,7 +208,7 @@ def _profile(out: Path) -> str | None:
         profile, hashes = str(built["profile"]), dict(built["verdicts"])
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError):
+    except (OSError, ValueError, TypeError, KeyError, RecursionError):
         raise ParameterError(f"{out / 'profile.json'} is damaged: `make book` again.") from None
     there = {
         file.name: sha256(file.read_bytes()).hexdigest()

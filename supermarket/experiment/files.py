@@ -2,10 +2,15 @@
 
 import errno
 import os
+import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from supermarket.validation import ParameterError, said
+
+PATH = 200  # letters of a path that a sentence shows
 
 
 class OutsideError(Exception):
@@ -41,6 +46,58 @@ def write(path: Path, content: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def remove(path: Path) -> None:
+    """Remove a file, a folder with all in it, or a link, if it is there.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from supermarket.experiment.files import remove
+    >>> remove(Path("nowhere"))
+    """
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def make_folder(path: Path) -> bool:
+    """Make the folder of somebody's results, if it is not there; return whether it was made.
+
+    Raises
+    ------
+    ParameterError
+        If there can be none: the sentence says why.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from supermarket.experiment.files import make_folder
+    >>> make_folder(Path("/"))
+    Traceback (most recent call last):
+        ...
+    supermarket.validation.ParameterError: / is the root of all folders: choose one below it.
+    """
+    if os.path.realpath(path) == os.path.realpath(path.anchor or "/"):
+        raise ParameterError(f"{path} is the root of all folders: choose one below it.")
+    new = not os.path.isdir(path)
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if not os.access(path, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except (FileExistsError, NotADirectoryError):
+        raise ParameterError(
+            f"{said(path, str, PATH)} is a file, or lies in one: choose another folder."
+        ) from None
+    except (OSError, RecursionError) as error:
+        number = getattr(error, "errno", errno.ENAMETOOLONG)  # too many folders, one in another
+        raise ParameterError(
+            f"{said(path, str, PATH)} can't hold results ({os.strerror(number)}): choose another "
+            "folder."
+        ) from None
+    return new
 
 
 @contextmanager

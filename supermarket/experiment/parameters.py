@@ -281,6 +281,10 @@ class Parameter:
                 "in quotes on a command line."
             )
         found = plain(self.kind(self.name, value))
+        if self.kind.type == "str" and not found.isprintable():  # what a notebook can hold
+            raise ParameterError(
+                f"{self.name} = {said(value)} holds a letter that can't be printed: leave it out."
+            )
         if self.kind.type == "int":  # what a column of a sweep can hold
             integer(self.name, found, -(2**63), 2**63 - 1)
         return found
@@ -326,7 +330,20 @@ def declared(source: str) -> dict[str, Parameter]:
             rest = lines[(node.end_lineno or 0) - 1].encode()[end:].decode()
             meaning = rest.partition("#")[2].strip()
             of = _evaluated(name, ast.get_source_segment(source, node.annotation) or "")
-            found[name] = Parameter(name, of, ast.literal_eval(node.value), meaning)
+            found[name] = Parameter(name, of, _default(name, node.value), meaning)
+    return found
+
+
+def _default(name: str, value: ast.expr) -> Any:
+    """Return the value that a cell gives a parameter: numbers, texts, lists of them."""
+    try:
+        found = plain(ast.literal_eval(value))
+        json.dumps(found)
+    except (ValueError, TypeError, RecursionError, MemoryError):
+        raise ParameterError(
+            f"{name} needs a number, a text or a list of them as its value, not "
+            f"{said(ast.unparse(value), str)}."
+        ) from None
     return found
 
 

@@ -45,7 +45,7 @@ _MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 
 def use_style() -> None:
-    """Set the book's figure style for this process.
+    """Set the book's figure style for this process, whatever a matplotlibrc says.
 
     Examples
     --------
@@ -56,6 +56,7 @@ def use_style() -> None:
     ...     mpl.rcParams["figure.facecolor"]
     'white'
     """
+    mpl.rcdefaults()
     mpl.rcParams.update(
         {
             "figure.figsize": (7.0, 4.2),

@@ -49,7 +49,7 @@ def compute(notebook: Notebook, values: dict[str, Any]) -> dict[str, Any]:
         try:
             # Progress bars would draw over the sweep's own.
             with (
-                environment({"SUPERMARKET_BUILD": build}),
+                environment({"SUPERMARKET_BUILD": build, "SUPERMARKET_NAME": notebook.name}),
                 redirect_stdout(io.StringIO()),
                 redirect_stderr(io.StringIO()),
             ):

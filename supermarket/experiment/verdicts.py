@@ -138,6 +138,38 @@ def judge(
     }
 
 
+def is_verdict(data: Any) -> bool:
+    """Tell whether data, such as a file may hold, are a verdict.
+
+    Examples
+    --------
+    >>> from supermarket.experiment.verdicts import is_verdict
+    >>> is_verdict({"claim": "π(2)", "holds": True})
+    False
+    """
+    try:
+        ends = [data["low"], data["high"]]
+        known = [end for end in ends if end is not None]
+        extra = [data[key] for key in ("confidence", "effective") if data[key] is not None]
+        numbers = [data["predicted"], data["measured"], *data["against"], *known, *extra]
+        texts = [*(data[key] for key in ("claim", "statement", "source", "refused"))]
+        return (
+            isinstance(data["against"], list)
+            and isinstance(data["hypotheses"], list)
+            and isinstance(data["parameters"], dict)
+            and all(isinstance(text, str) for text in [*texts, *data["hypotheses"]])
+            and all(isinstance(number, int | float) for number in numbers)
+            and all(math.isfinite(number) for number in numbers)
+            and len(known) in (0, 2)
+            and known == sorted(known)
+            and data["kind"] in KINDS
+            and data["relation"] in RELATIONS
+            and data["outcome"] in OUTCOMES
+        )
+    except (KeyError, TypeError, OverflowError):
+        return False
+
+
 def _why(measured: Interval | Computed) -> str:
     """Return why there is no interval, and what run would give one."""
     if isinstance(measured, Computed):
