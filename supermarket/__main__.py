@@ -142,7 +142,7 @@ def run(
 
 
 @app.command()
-@_one_sentence("Stopped: what was finished is kept, and the same command goes on with the rest.")
+@_one_sentence("Stopped: a sweep keeps what was finished and goes on with the same command.")
 def sweep(
     name: Name,
     grid: Annotated[Path, typer.Argument(help="YAML: parameters with lists of values.")],

@@ -403,7 +403,11 @@ def test_a_run_without_what_it_owes_fails_in_one_sentence(project, code, said):
 @pytest.mark.parametrize(
     ("code", "options", "said"),
     [
-        ("import os\nos.kill(os.getpid(), 9)", (), "Stopped: its kernel died, as when memory runs out."),
+        (
+            "import os\nos.kill(os.getpid(), 9)",
+            (),
+            "Stopped: its kernel died, as when memory runs out.",
+        ),
         ("while True:\n    pass", ("--limit", "0.05"), "Stopped: it took more than 0.05 minutes."),
         (
             "import time\ntime.sleep(60)",
