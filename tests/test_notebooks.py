@@ -187,6 +187,7 @@ BAD = [
     ("fifo_network", {"heavy": "Lomax(0.9)"}, "beta = 0.9 gives a service time without a mean"),
     ("which_d", {"service": "Lomacs(2)"}, "names no law that is known"),
     ("which_d", {"lam": 1.0}, "lam = 1 is out of range"),
+    ("which_d", {"service": "Lomax(1.0000001)"}, "a tail too heavy to be drawn from"),
     ("families", {"across": [0.7]}, "across[0] = 0.7 is out of range: choose -0.5 <= across[0]"),
     ("couplings", {"n_small": [9]}, "n_small[0] = 9 is out of range"),
     ("slow_mode", {"starts": [[0.1, 0.2]]}, "must hold k = 3 shares"),
