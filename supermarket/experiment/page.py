@@ -1,17 +1,20 @@
 """An executed notebook as one HTML page, which opens from a folder without a network.
 
-The book's own pages are built by Sphinx; this one needs nothing but a Markdown parser. What a link
+The book's own pages are built by Sphinx; this one needs nothing but a Markdown parser. It shows
+what they show: of each output the form that they take, citations and boxes in words. What a link
 of the book leads to is put on the page, or the link becomes plain text.
 """
 
 import re
 import shutil
+from base64 import b64encode
 from html import escape
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from markdown_it import MarkdownIt
+from mdit_py_plugins.anchors import anchors_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from supermarket.experiment import boxes, verdict_table
@@ -24,7 +27,8 @@ img { max-width: 100%; } .wide { overflow-x: auto; }
 pre { overflow-x: auto; font-size: 14px; background: #f5f5f5; padding: .5rem; }
 table { border-collapse: collapse; font-size: 15px; }
 td, th { padding: .2rem .6rem; text-align: left; border-bottom: 1px solid #ddd; }
-.theorem { border-left: 4px solid #0072B2; background: #f2f7fb; padding: .1rem 1rem; }
+.theorem { border-left: 4px solid #0072B2; background: #f2f7fb; padding: .1rem 1rem;
+  margin: 1rem 0; }
 figcaption, .provenance { font-size: 14px; color: #555; }
 summary { color: #555; cursor: pointer; }
 """
@@ -41,12 +45,17 @@ addEventListener("hashchange", reveal);
 addEventListener("DOMContentLoaded", reveal);
 """
 _DIRECTIVE = re.compile(
-    r"^```\{prf:(\w+)\} *([^\n]*)\n(?::label: *(\S+)\n)?(?::[^\n]*\n)*(.*?)^```$",
+    r"^(?P<fence>`{3,}|:{3,})\{(?:prf:)?([\w-]+)\} *([^\n]*)\n((?::[^\n]*\n)*)(.*?)^(?P=fence)$",
     re.MULTILINE | re.DOTALL,
 )
+_LABEL = re.compile(r"^:label: *(\S+)$", re.MULTILINE)
 _ROLE = re.compile(r"\{([\w:]+)\}`([^`]+)`")
+_TITLED = re.compile(r"^(.*?) *<[^<>]*>$", re.DOTALL)  # the text of a role that names its target
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _TO_LEDGER = re.compile(rf'href="{re.escape(verdict_table.LEDGER)}#([^"]+)"')
-_TO_BOOK = re.compile(r'<a href="(?!#|\w+:)[^"]*">(.*?)</a>', re.DOTALL)
+_LINK = re.compile(r'<a\b[^>]*\bhref="([^"]*)"[^>]*>(.*?)</a>', re.DOTALL)
+_PICTURE = re.compile(r'<img src="(?!data:|\w+://)[^"]*" alt="([^"]*)"[^>]*>')
+_PLACE = re.compile(r'\bid="([^"]+)"')
 
 
 def page(content: dict[str, Any], title: str, folder: Path) -> str:
@@ -64,8 +73,9 @@ def page(content: dict[str, Any], title: str, folder: Path) -> str:
     """
     markdown = MarkdownIt("commonmark").enable("table")
     dollarmath_plugin(markdown, renderer=_formula, double_inline=True)
+    anchors_plugin(markdown, max_level=3)
     body = "\n".join(_cell(cell, markdown) for cell in joined(content["cells"]))
-    body = _TO_BOOK.sub(r"\1", _TO_LEDGER.sub(r'href="#\1"', body + _cited(body, markdown)))
+    body = _living(_TO_LEDGER.sub(r'href="#\1"', body + _cited(body, markdown)))
     script = '<script src="mathjax.js"></script>' if _copy_mathjax(folder) else ""
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -104,14 +114,31 @@ def mathjax() -> Path | None:
 
 
 def _cell(cell: dict[str, Any], markdown: MarkdownIt) -> str:
-    source = "".join(cell["source"])
-    if cell["cell_type"] != "code":
+    source, tags = "".join(cell["source"]), set(cell["metadata"].get("tags", []))
+    # Of the parameters a table follows.
+    if cell["cell_type"] == "raw" or tags & {"remove-cell", "parameters", "injected-parameters"}:
+        return ""
+    if cell["cell_type"] == "markdown":
         return _text(source, markdown)
-    if {"parameters", "injected-parameters"} & set(cell["metadata"].get("tags", [])):
-        return ""  # a table of them follows
-    code = f"<details><summary>Code</summary><pre>{escape(source)}</pre></details>"
-    shown = [_output(output, cell["metadata"].get("mystnb", {})) for output in cell["outputs"]]
-    return "\n".join([code, *shown])
+    parts = []
+    if "remove-input" not in tags:
+        parts.append(f"<details><summary>Code</summary><pre>{escape(source)}</pre></details>")
+    if "remove-output" not in tags:
+        about = cell["metadata"].get("mystnb", {})
+        parts += [_output(output, about, markdown) for output in cell["outputs"]]
+    return "\n".join(parts)
+
+
+def _living(body: str) -> str:
+    """Return a page without the links that lead nowhere from it, and without such pictures."""
+    places = set(_PLACE.findall(body))
+
+    def kept(link: re.Match[str]) -> str:
+        target, text = link.groups()
+        here = target.startswith("#") and target[1:] in places
+        return link[0] if here or re.match(r"(https?|mailto):", target) else text
+
+    return _PICTURE.sub(r"\1", _LINK.sub(kept, body))
 
 
 def _cited(body: str, markdown: MarkdownIt) -> str:
@@ -142,9 +169,12 @@ def _text(source: str, markdown: MarkdownIt) -> str:
     source = boxes.expand(source, _written)
     box = _DIRECTIVE.search(source)
     if box:
-        kind, name, label, statement = box.groups()
-        head = f"<p><strong>{escape(kind.capitalize())}: {_line(name, markdown)}</strong></p>"
-        place = f'<a id="{escape(label)}"></a>' if label else ""
+        _, kind, name, options, statement = box.groups()
+        heads = [] if kind == "admonition" else [kind.capitalize()]
+        heads += [_line(name, markdown)] if name else []
+        head = f"<p><strong>{': '.join(heads)}</strong></p>"
+        label = _LABEL.search(options)
+        place = f'<a id="{escape(label[1])}"></a>' if label else ""
         inside = f'{place}<div class="theorem">{head}{_text(statement, markdown)}</div>\n'
         before, after = source[: box.start()], source[box.end() :]
         return _text(before, markdown) + inside + _text(after, markdown)
@@ -160,24 +190,38 @@ def _in_words(role: re.Match[str]) -> str:
     kind, name = role.groups()
     if kind == "prf:ref" and name in statements():
         return f'<a href="{verdict_table.LEDGER}#{name}">{find(name).name}</a>'
+    if kind == "math":
+        return f"${name}$"
+    if not kind.startswith("cite"):
+        titled = _TITLED.match(name)
+        return titled[1] if titled else name
     papers = {entry.paper: entry.authors for entry in statements().values()}
     known = ", ".join(papers.get(key.strip(), key.strip()) for key in name.split(","))
     return known if kind == "cite:t" else f"[{known}]"
 
 
-def _output(output: dict[str, Any], shown: dict[str, Any]) -> str:
-    data = output.get("data", {})
-    if "image/png" in data:
-        image = "".join(data["image/png"]).replace("\n", "")
-        text = escape(shown.get("image", {}).get("alt", "A figure"))
-        caption = escape(shown.get("figure", {}).get("caption", ""))
-        return (
-            f'<figure><img alt="{text}" src="data:image/png;base64,{image}">'
-            f"<figcaption>{caption}</figcaption></figure>"
-        )
+def _output(output: dict[str, Any], about: dict[str, Any], markdown: MarkdownIt) -> str:
+    """Return an output in the first of its forms that the book would show."""
+    data = {form: "".join(text) for form, text in output.get("data", {}).items() if text}
     if "text/html" in data:
-        return "".join(data["text/html"])
-    return f"<pre>{escape(''.join(data.get('text/plain', output.get('text', ''))))}</pre>"
+        return data["text/html"]
+    for form in ("image/svg+xml", "image/png", "image/jpeg"):
+        if form in data:
+            return _figure(form, data[form], about, markdown)
+    for form in ("text/markdown", "text/latex"):
+        if form in data:
+            return _text(data[form], markdown)
+    said = "".join(output.get("text", "")) or "\n".join(output.get("traceback", []))
+    return f"<pre>{escape(_ANSI.sub('', data.get('text/plain', said)))}</pre>"
+
+
+def _figure(form: str, image: str, about: dict[str, Any], markdown: MarkdownIt) -> str:
+    if form == "image/svg+xml":
+        image = b64encode(image.encode()).decode()
+    text = escape(about.get("image", {}).get("alt", "A figure"))
+    caption = _line(about.get("figure", {}).get("caption", ""), markdown)
+    source = f"data:{form};base64,{image.replace(chr(10), '')}"
+    return f'<figure><img alt="{text}" src="{source}"><figcaption>{caption}</figcaption></figure>'
 
 
 def _formula(text: str, options: dict[str, Any]) -> str:
