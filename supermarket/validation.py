@@ -263,6 +263,45 @@ def _is_whole(value: object) -> bool:
     return isinstance(value, Real) and math.isfinite(value) and float(value).is_integer()
 
 
+def reals(name: str, given: object, low: float = -math.inf, high: float = math.inf) -> np.ndarray:
+    """Return numbers in [low, high], an array of float64 of the shape of `given`; no NaN.
+
+    Raises
+    ------
+    ParameterError
+        If something in it is no real number, or is out of range.
+
+    Examples
+    --------
+    >>> from supermarket.validation import reals
+    >>> reals("s", [1, 2.5], 0)
+    array([1. , 2.5])
+    >>> reals("s", [1, -2], 0)
+    Traceback (most recent call last):
+        ...
+    supermarket.validation.ParameterError: s = -2 is out of range: choose 0 <= s.
+    """
+    try:
+        found = np.asarray(given)
+        if found.dtype.kind not in "biufO":
+            raise TypeError
+        with np.errstate(over="ignore"):
+            found = found.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        raise ParameterError(
+            f"{name} = {said(given)} is not a number or an array of numbers."
+        ) from None
+    inside = (found >= low) & (found <= high)
+    if not inside.all():
+        wrong = found[~inside].item(0)
+        allowed = bounds(name, low, high)
+        raise ParameterError(
+            f"{name} = {wrong:.16g} is "
+            + ("not a number." if wrong != wrong else f"out of range: choose {allowed}.")
+        )
+    return found
+
+
 def increasing_times(times: object) -> np.ndarray:
     """Return times as an array of float64 that increases, from 0 on or later.
 

@@ -188,7 +188,7 @@ def _discipline(name: str, value: object) -> Any:
 def _tail_index(name: str, value: object) -> float:
     from supermarket.service.law import tail_index
 
-    return real(name, tail_index(name, value), high=100.0)
+    return tail_index(name, value, 100.0)
 
 
 def _folder(name: str, value: object) -> str:

@@ -36,15 +36,15 @@ class Deterministic(ServiceLaw):
 
     def survival(self, s: ArrayLike) -> np.ndarray:
         """Return 1 below 1, and 0 from there on."""
-        return np.where(np.asarray(s, dtype=np.float64) < 1, 1.0, 0.0)
+        return np.where(s < 1, 1.0, 0.0)
 
     def integrated_tail(self, s: ArrayLike) -> np.ndarray:
         """Return ``max(1 - s, 0)``."""
-        return np.maximum(1 - np.asarray(s, dtype=np.float64), 0.0)
+        return np.maximum(1 - s, 0.0)
 
     def log_survival(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `survival` at ``exp(log_s)``."""
-        return np.where(np.asarray(log_s, dtype=np.float64) < 0, 0.0, -np.inf)
+        return np.where(log_s < 0, 0.0, -np.inf)
 
     def log_integrated_tail(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `integrated_tail` at ``exp(log_s)``."""
@@ -52,16 +52,15 @@ class Deterministic(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return 1."""
-        integer("k", k, 0)
         return 1.0
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return ``exp(-theta)``."""
-        return np.exp(-np.asarray(theta))
+        return np.exp(-theta)
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return 1, or 0 where ``p >= 1``."""
-        return np.where(np.asarray(p, dtype=np.float64) < 1, 1.0, 0.0)
+        return np.where(p < 1, 1.0, 0.0)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
         """Return ones; `rng` is not used."""
@@ -86,7 +85,7 @@ class Uniform(ServiceLaw):
 
     def survival(self, s: ArrayLike) -> np.ndarray:
         """Return ``1 - s/2``, 0 from 2 on."""
-        return np.maximum(1 - np.asarray(s, dtype=np.float64) / 2, 0.0)
+        return np.maximum(1 - s / 2, 0.0)
 
     def integrated_tail(self, s: ArrayLike) -> np.ndarray:
         """Return ``(1 - s/2)**2``, 0 from 2 on."""
@@ -94,7 +93,7 @@ class Uniform(ServiceLaw):
 
     def log_survival(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `survival` at ``exp(log_s)``."""
-        return log(-np.expm1(np.minimum(np.asarray(log_s, dtype=np.float64) - math.log(2), 0.0)))
+        return log(-np.expm1(np.minimum(log_s - math.log(2), 0.0)))
 
     def log_integrated_tail(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `integrated_tail` at ``exp(log_s)``."""
@@ -102,17 +101,16 @@ class Uniform(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return ``2**k / (k + 1)``."""
-        return 2.0 ** integer("k", k, 0) / (k + 1)
+        return 2.0**k / (k + 1)
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return ``(1 - exp(-2 theta)) / (2 theta)``."""
-        theta = np.asarray(theta)
         twice = np.where(theta == 0, 1.0, 2 * theta)
         return np.where(theta == 0, 1.0, -np.expm1(-twice) / twice)
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return ``2 (1 - p)``."""
-        return 2 * (1 - np.asarray(p, dtype=np.float64))
+        return 2 * (1 - p)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
         """Return independent service times, an array of shape `size`."""
@@ -173,15 +171,15 @@ class Gamma(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return ``a (a + 1) ... (a + k - 1) / a**k``."""
-        return math.prod(1 + i / self.shape for i in range(integer("k", k, 0)))
+        return math.prod(1 + i / self.shape for i in range(k))
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return ``(1 + theta / a)**-a``."""
-        return np.exp(-self.shape * np.log1p(np.asarray(theta) / self.shape))
+        return np.exp(-self.shape * np.log1p(theta / self.shape))
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return the smallest s with ``survival(s) <= p``."""
-        return scipy.special.gammainccinv(self.shape, np.asarray(p, dtype=np.float64)) / self.shape
+        return scipy.special.gammainccinv(self.shape, p) / self.shape
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
         """Return independent service times, an array of shape `size`."""
@@ -218,8 +216,10 @@ class Erlang(Gamma):
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", integer("shape", self.shape, 1, 10**4))
 
-    def phases(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return (alpha, T): phases in a row, each of rate `shape`."""
+    def phases(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return (alpha, T): phases in a row, each of rate `shape`; None for more than 500."""
+        if self.shape > 500:  # integrals over the age take less than matrices
+            return None
         alpha = np.zeros(self.shape)
         alpha[0] = 1.0
         return alpha, self.shape * (np.eye(self.shape, k=1) - np.eye(self.shape))
@@ -275,7 +275,7 @@ class Weibull(ServiceLaw):
 
     def log_survival(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `survival` at ``exp(log_s)``."""
-        return -exp(self.shape * (np.asarray(log_s, dtype=np.float64) + self._log_g))
+        return -exp(self.shape * (log_s + self._log_g))
 
     def log_integrated_tail(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `integrated_tail` at ``exp(log_s)``."""
@@ -286,7 +286,6 @@ class Weibull(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return ``Gamma(1 + k / shape) / g**k``."""
-        k = integer("k", k, 0)
         return float(exp(scipy.special.gammaln(1 + k / self.shape) - k * self._log_g))
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
@@ -349,21 +348,18 @@ class Lognormal(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return ``exp(k (k - 1) sigma**2 / 2)``."""
-        k = integer("k", k, 0)
         return float(exp(k * (k - 1) * self.sigma**2 / 2))
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return the smallest s with ``survival(s) <= p``."""
-        return exp(
-            -self.sigma * scipy.special.ndtri(np.asarray(p, dtype=np.float64)) - self.sigma**2 / 2
-        )
+        return exp(-self.sigma * scipy.special.ndtri(p) - self.sigma**2 / 2)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
         """Return independent service times, an array of shape `size`."""
         return np.exp(self.sigma * rng.standard_normal(size) - self.sigma**2 / 2)
 
     def _z(self, log_s: ArrayLike) -> np.ndarray:
-        return np.asarray(log_s, dtype=np.float64) / self.sigma + self.sigma / 2
+        return log_s / self.sigma + self.sigma / 2
 
 
 def _hazard(shape: float) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from supermarket.service.law import LONGEST, SHORTEST, ServiceLaw, tail_index
+from supermarket.service.law import LONGEST, SHORTEST, ServiceLaw, mean_time, tail_index
 from supermarket.service.numerics import exp, laplace, log
 from supermarket.service.panels import Panels
 from supermarket.validation import ParameterError, integer, is_number, real, said
@@ -36,11 +36,11 @@ class _Numerical(ServiceLaw):
 
     def survival(self, s: ArrayLike) -> np.ndarray:
         """Return P(service time > s)."""
-        return self._panels.survival(np.asarray(s, dtype=np.float64))
+        return self._panels.survival(s)
 
     def integrated_tail(self, s: ArrayLike) -> np.ndarray:
         """Return the integral of `survival` from `s` to infinity."""
-        return self._panels.integral(np.asarray(s, dtype=np.float64))
+        return self._panels.integral(s)
 
     def log_survival(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `survival` at ``exp(log_s)``."""
@@ -55,7 +55,7 @@ class _Numerical(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return the mean of ``S**k``; infinite for k at or above the tail index."""
-        return self._panels.moment(integer("k", k, 0))
+        return self._panels.moment(k)
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return the mean of ``exp(-theta S)`` for real theta >= 0."""
@@ -68,7 +68,6 @@ class _Numerical(ServiceLaw):
         log_last: float,
         exponent: float,
     ) -> np.ndarray:
-        log_s = np.asarray(log_s, dtype=np.float64)
         if exponent == math.inf:
             return log(function(exp(log_s)))
         beyond = log_s - math.log(self._panels.last)
@@ -139,6 +138,7 @@ class GivenSurvival(_Numerical):
         panels = Panels(_vectorised(self.function), self.breaks, self.end, beta)
         object.__setattr__(self, "_panels", panels)
         object.__setattr__(self, "tail_index", panels.tail_index)
+        mean_time(self.mean)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
         """Return independent service times, an array of shape `size`, by inversion."""
@@ -149,8 +149,8 @@ class GivenSurvival(_Numerical):
 class GivenScipy(_Numerical):
     """The law of a frozen distribution of scipy.stats; `GivenScipy` makes it.
 
-    Its survival function, quantiles and sampler are scipy's. Integrals are numerical, and no better
-    far out than scipy's survival function.
+    Its survival function and sampler are scipy's. Integrals and quantiles are numerical, and no
+    better far out than scipy's survival function.
 
     Parameters
     ----------
@@ -204,15 +204,11 @@ class GivenScipy(_Numerical):
         panels = Panels(frozen.sf, self.breaks, high, None)
         object.__setattr__(self, "_panels", panels)
         object.__setattr__(self, "tail_index", panels.tail_index)
+        mean_time(self.mean)
 
     def __repr__(self) -> str:
         given = (*map(repr, self.frozen.args), *(f"{k}={v!r}" for k, v in self.frozen.kwds.items()))
         return f"GivenScipy({self.name}({', '.join(given)}))"
-
-    def inverse_survival(self, p: ArrayLike) -> np.ndarray:
-        """Return the smallest s with ``survival(s) <= p``."""
-        p = np.asarray(p, dtype=np.float64)
-        return np.where(p < 1, self.frozen.isf(p), 0.0)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
         """Return independent service times, an array of shape `size`."""
@@ -283,7 +279,6 @@ class Empirical(ServiceLaw):
 
     def integrated_tail(self, s: ArrayLike) -> np.ndarray:
         """Return the mean of ``max(sample - s, 0)``."""
-        s = np.asarray(s, dtype=np.float64)
         i = np.searchsorted(self._times, s, side="right")
         share = (self._times.size - i) / self._times.size
         room = np.append(self._times, self.end)[i] - s
@@ -299,17 +294,15 @@ class Empirical(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return the mean of ``sample**k``."""
-        return float(np.mean(self._times ** integer("k", k, 0)))
+        return float(np.mean(self._times**k))
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return the mean of ``exp(-theta sample)``."""
-        theta = np.asarray(theta)
         means = [np.mean(np.exp(-x * self._times)) for x in theta.ravel()]
         return np.array(means).reshape(theta.shape)
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return the smallest s with ``survival(s) <= p``: a sample, or 0 where ``p >= 1``."""
-        p = np.asarray(p, dtype=np.float64)
         i = np.searchsorted(np.arange(1 - self._times.size, 1) / self._times.size, -p)
         return np.where(p < 1, self._times[np.minimum(i, self._times.size - 1)], 0.0)
 

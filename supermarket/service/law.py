@@ -1,14 +1,17 @@
 """What every service-time law can do, and the same law with another mean."""
 
+import functools
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from supermarket.service.numerics import laplace, power_or_infinity, smallest_above
-from supermarket.validation import ParameterError, real
+from supermarket.validation import ParameterError, integer, real, reals, said
 
 # Times that are measured, and means: their squares, and sums of those, are within float64's range.
 SHORTEST, LONGEST = 1e-150, 1e150
@@ -43,10 +46,52 @@ class Mixture:
     low: float
 
 
+def _transformed(theta: ArrayLike) -> np.ndarray:
+    """Return theta as finite float64 or complex128, with a real part that is not negative."""
+    if not np.iscomplexobj(theta):
+        return np.minimum(reals("theta", theta, 0.0), np.finfo(np.float64).max)
+    theta = np.asarray(theta, dtype=np.complex128)
+    if not (np.all(theta.real >= 0) and np.all(np.isfinite(theta))):
+        raise ParameterError(
+            f"theta = {said(theta)} is out of range: choose finite numbers with a real part of 0 "
+            f"or more."
+        )
+    return theta
+
+
+_ARGUMENTS: dict[str, Callable[[Any], Any]] = {
+    "survival": lambda s: reals("s", s, 0.0),
+    "integrated_tail": lambda s: reals("s", s, 0.0),
+    "log_survival": lambda log_s: reals("log_s", log_s),
+    "log_integrated_tail": lambda log_s: reals("log_s", log_s),
+    "inverse_survival": lambda p: reals("p", p, 0.0, 1.0),
+    "laplace": _transformed,
+    "moment": lambda k: integer("k", k, 0, 1000),
+}
+
+
+def _checked(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a method of a law that hands on its argument checked, and as float64.
+
+    What is above 1e308 is infinite in it, and what is below 1e-324 is 0, without a warning.
+    """
+    check = _ARGUMENTS[method.__name__]
+
+    @functools.wraps(method)
+    def wrapped(self: "ServiceLaw", *given: Any, **named: Any) -> Any:
+        given, named = tuple(map(check, given)), {name: check(x) for name, x in named.items()}
+        with np.errstate(over="ignore", under="ignore"):
+            return method(self, *given, **named)
+
+    return wrapped
+
+
 class ServiceLaw(ABC):
     """A law of the service time. Every named law has mean 1; `scaled` gives it another.
 
-    Functions of s take any array_like of nonnegative numbers and return float64 of its shape.
+    Functions of s take any array_like of nonnegative numbers and return float64 of its shape. What
+    is outside the domain of a function, such as a negative time, is refused with a ParameterError,
+    here and for every law.
 
     Attributes
     ----------
@@ -86,6 +131,11 @@ class ServiceLaw(ABC):
     end: float = math.inf
     is_mixture: bool = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in _ARGUMENTS.keys() & vars(cls).keys():
+            setattr(cls, name, _checked(vars(cls)[name]))
+
     @property
     def scv(self) -> float:
         """Squared coefficient of variation."""
@@ -109,8 +159,9 @@ class ServiceLaw(ABC):
 
     @abstractmethod
     def moment(self, k: int) -> float:
-        """Return the mean of ``S**k`` for a whole number k >= 0; infinite if it diverges."""
+        """Return the mean of ``S**k``, k from 0 to 1000; infinite if it is, or is above 1e308."""
 
+    @_checked
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return the mean of ``exp(-theta S)`` for theta >= 0, with an absolute error near 1e-13.
 
@@ -122,8 +173,9 @@ class ServiceLaw(ABC):
         edges = np.unique([*quantiles, *self.breaks, self.end])
         return laplace(self.survival, theta, edges)
 
+    @_checked
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
-        """Return the smallest s with ``survival(s) <= p``, for p in (0, 1]."""
+        """Return the smallest s with ``survival(s) <= p``, for p in [0, 1]."""
         return smallest_above(self.survival, p)
 
     @abstractmethod
@@ -132,7 +184,7 @@ class ServiceLaw(ABC):
 
     def scaled(self, mean: float) -> "ServiceLaw":
         """Return the law of the same shape with another mean (that of ``mean / self.mean * S``)."""
-        mean = real("mean", mean, 0.0, open_low=True)
+        mean = mean_time(mean)
         return self if mean == self.mean else Scaled(self, mean)
 
     def mixture(self, log_low: float) -> Mixture:
@@ -225,28 +277,31 @@ class Scaled(ServiceLaw):
 
     def survival(self, s: ArrayLike) -> np.ndarray:
         """Return P(service time > s)."""
-        return self.law.survival(np.asarray(s, dtype=np.float64) / self.factor)
+        return self.law.survival(s / self.factor)
 
     def integrated_tail(self, s: ArrayLike) -> np.ndarray:
         """Return the integral of `survival` from `s` to infinity."""
-        return self.factor * self.law.integrated_tail(np.asarray(s, dtype=np.float64) / self.factor)
+        return self.factor * self.law.integrated_tail(s / self.factor)
 
     def log_survival(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `survival` at ``exp(log_s)``."""
-        return self.law.log_survival(np.asarray(log_s, dtype=np.float64) - math.log(self.factor))
+        return self.law.log_survival(log_s - math.log(self.factor))
 
     def log_integrated_tail(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `integrated_tail` at ``exp(log_s)``."""
         shift = math.log(self.factor)
-        return shift + self.law.log_integrated_tail(np.asarray(log_s, dtype=np.float64) - shift)
+        return shift + self.law.log_integrated_tail(log_s - shift)
 
     def moment(self, k: int) -> float:
         """Return the mean of ``S**k``."""
-        return power_or_infinity(self.factor, k) * self.law.moment(k)
+        moment, power = self.law.moment(k), power_or_infinity(self.factor, k)
+        if power == 0 and moment == math.inf:  # beyond float64, unless the tail makes it infinite
+            return math.inf if k >= self.tail_index else 0.0
+        return power * moment
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return the mean of ``exp(-theta S)``."""
-        return self.law.laplace(np.asarray(theta) * self.factor)
+        return self.law.laplace(theta * self.factor)
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return the smallest s with ``survival(s) <= p``."""
@@ -278,15 +333,26 @@ class Scaled(ServiceLaw):
         return None if phases is None else (phases[0], phases[1] / self.factor)
 
 
-def tail_index(name: str, value: object) -> float:
+def mean_time(value: object) -> float:
+    """Return `value` as a mean service time.
+
+    Raises
+    ------
+    ParameterError
+        If it is not a number from 1e-150 to 1e150.
+    """
+    return real("mean", value, SHORTEST, LONGEST)
+
+
+def tail_index(name: str, value: object, high: float = math.inf) -> float:
     """Return `value` as a tail index, above 1: the mean is infinite otherwise.
 
     Raises
     ------
     ParameterError
-        If it is not a finite number above 1.
+        If it is not a finite number above 1, or is above `high`.
     """
-    value = real(name, value)
+    value = real(name, value, high=high)
     if value <= 1:
         raise ParameterError(
             f"{name} = {value:.16g} gives a service time without a mean: choose {name} > 1, "

@@ -111,8 +111,13 @@ def _log_density(a: float, x: np.ndarray) -> np.ndarray:
     """Return ``log(x**a exp(-x) / Gamma(a))``; for a large a, no large terms are left to cancel."""
     if a < 10:
         return a * log(x) - x - float(scipy.special.gammaln(a))
+    return a * _log1p_minus((x - a) / a) + log_density_at_mean(a)
+
+
+def log_density_at_mean(a: float) -> float:
+    """Return ``log(a**a exp(-a) / Gamma(a))`` by Stirling's series, for a of 10 or more."""
     rest = sum(c * a ** -(2 * i + 1) for i, c in enumerate(_STIRLING))
-    return a * _log1p_minus((x - a) / a) + 0.5 * math.log(a / (2 * math.pi)) - rest
+    return 0.5 * math.log(a / (2 * math.pi)) - rest
 
 
 def _log1p_minus(v: np.ndarray) -> np.ndarray:
@@ -135,6 +140,7 @@ def log_lognormal_excess(sigma: float, log_s: ArrayLike) -> np.ndarray:
     -sigma. Where the integrand has its peak far from 0, the two terms of Black and Scholes differ.
     """
     log_s = np.asarray(log_s, dtype=np.float64)
+    beyond = log_s > 1e150 * sigma
     z = np.clip(log_s / sigma + sigma / 2, -40, 1e150)
     slope = np.abs(z) - np.where(z > 0, sigma, 0.0)
     integral = half_line(
@@ -148,7 +154,8 @@ def log_lognormal_excess(sigma: float, log_s: ArrayLike) -> np.ndarray:
     black_scholes = scipy.special.ndtr(-slope) - exp(
         np.where(early, log_s + scipy.special.log_ndtr(-z), -1.0)
     )
-    return np.where(early, np.log(np.where(early, black_scholes, 1.0)), result)
+    result = np.where(early, np.log(np.where(early, black_scholes, 1.0)), result)
+    return np.where(beyond, -np.inf, result)
 
 
 def smallest_above(survival: Callable[[np.ndarray], np.ndarray], p: ArrayLike) -> np.ndarray:

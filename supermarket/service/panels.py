@@ -90,8 +90,9 @@ class Panels:
         inside = self._gauss(np.minimum(s, right), width)
         result = inside + self._suffix[i]
         if self.tail_index < math.inf:
-            far = s * self.survival(s) / (self.tail_index - 1)
-            result = np.where(s > self.edges[-1], far, result)
+            far = np.minimum(s, np.finfo(np.float64).max)
+            far = far * self.survival(far) / (self.tail_index - 1)
+            result = np.where(s > self.edges[-1], np.where(s < np.inf, far, 0.0), result)
         return result
 
     def moment(self, k: int) -> float:
@@ -100,9 +101,13 @@ class Panels:
             return 1.0 if k == 0 else math.inf
         low, width = self.edges[:-1, None], np.diff(self.edges)[:, None]
         s = low + width * (_NODE + 1) / 2
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            terms = np.where(self._nodes > 0, width / 2 * _WEIGHT * self._nodes * s ** (k - 1), 0)
-        total = k * math.fsum(np.sum(terms, axis=1))
+        with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"):
+            if k <= 20:
+                terms = width / 2 * _WEIGHT * self._nodes * s ** (k - 1)
+            else:  # where powers and values leave float64, their products need not
+                terms = width / 2 * _WEIGHT * np.exp(np.log(self._nodes) + (k - 1) * np.log(s))
+            sums = np.sum(np.where(self._nodes > 0, terms, 0), axis=1)
+        total = k * (math.fsum(sums) if k <= 20 else float(np.sum(sums)))
         if self.tail_index < math.inf:
             beyond = self.log_last + k * math.log(self.last)
             total += k * math.exp(beyond) / (self.tail_index - k)

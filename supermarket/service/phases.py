@@ -1,5 +1,6 @@
 """The exponential law, and laws built of exponential phases."""
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Self
@@ -7,9 +8,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from supermarket.service.law import Mixture, ServiceLaw
+from supermarket.service.law import LONGEST, Mixture, ServiceLaw, mean_time
 from supermarket.service.numerics import exp, log
-from supermarket.validation import ParameterError, integer, real
+from supermarket.validation import ParameterError, real
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Exponential(ServiceLaw):
 
     def survival(self, s: ArrayLike) -> np.ndarray:
         """Return ``exp(-s)``, an array of the shape of `s`."""
-        return np.exp(-np.asarray(s, dtype=np.float64))
+        return np.exp(-s)
 
     def integrated_tail(self, s: ArrayLike) -> np.ndarray:
         """Return ``exp(-s)``, an array of the shape of `s`."""
@@ -49,7 +50,7 @@ class Exponential(ServiceLaw):
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return ``1 / (1 + theta)``."""
-        return 1 / (1 + np.asarray(theta))
+        return 1 / (1 + theta)
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return ``-log(p)``."""
@@ -117,7 +118,7 @@ class Hyperexponential(ServiceLaw):
                 f"the mean service time is {mean:.12g}, and it has to be 1: "
                 f"multiply every rate by {mean:.12g}."
             )
-        object.__setattr__(self, "probabilities", probabilities)
+        object.__setattr__(self, "probabilities", _shares(probabilities))
         object.__setattr__(self, "rates", rates)
 
     @classmethod
@@ -176,7 +177,7 @@ class Hyperexponential(ServiceLaw):
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return ``sum_j p_j r_j / (r_j + theta)``."""
         rates = np.array(self.rates)
-        return (rates / (rates + np.asarray(theta)[..., None])) @ np.array(self.probabilities)
+        return (rates / (rates + theta[..., None])) @ np.array(self.probabilities)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
         """Return independent service times, an array of shape `size`."""
@@ -193,7 +194,6 @@ class Hyperexponential(ServiceLaw):
         return np.array(self.probabilities), -np.diag(self.rates)
 
     def _sum(self, s: ArrayLike, weights: np.ndarray) -> np.ndarray:
-        s = np.asarray(s, dtype=np.float64)
         return np.exp(-s[..., None] * np.array(self.rates)) @ weights
 
     def _log_sum(self, log_s: ArrayLike, log_weights: np.ndarray) -> np.ndarray:
@@ -251,7 +251,7 @@ class PhaseType(ServiceLaw):
             )
         rows = tuple(
             tuple(
-                real(f"T[{i}][{j}]", value, *((-math.inf, 0.0) if i == j else (0.0, math.inf)))
+                real(f"T[{i}][{j}]", value, *((-LONGEST, 0.0) if i == j else (0.0, LONGEST)))
                 for j, value in enumerate(row)
             )
             for i, row in enumerate(rows)
@@ -262,8 +262,8 @@ class PhaseType(ServiceLaw):
                     f"T[{i}] adds up to {math.fsum(row):.6g}, and a row of rates adds up to 0 or "
                     f"less: lower T[{i}][{i}]."
                 )
-        object.__setattr__(self, "alpha", alpha)
-        object.__setattr__(self, "T", rows)
+        object.__setattr__(self, "alpha", _shares(alpha))
+        object.__setattr__(self, "T", tuple(itertools.starmap(_row, enumerate(rows))))
         ends = self._exits > 0
         for _ in rows:
             ends = ends | ((np.array(rows) > 0) @ ends)
@@ -272,6 +272,7 @@ class PhaseType(ServiceLaw):
                 f"phase {int(np.argmin(ends))} never leads to the end of the service: give it, or "
                 f"a phase after it, a row of T with a sum below 0."
             )
+        mean_time(self.mean)
 
     @property
     def mean(self) -> float:
@@ -301,11 +302,11 @@ class PhaseType(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return ``k! alpha @ inv(-T)**k @ ones``."""
-        return _factorial(k) * float(np.array(self.alpha) @ self._left(k))
+        left = self._left(k)
+        return _factorial(k) * float(np.array(self.alpha) @ left) if left[0] < np.inf else math.inf
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return ``alpha @ inv(theta - T) @ exits``."""
-        theta = np.asarray(theta)
         system = theta[..., None, None] * np.eye(len(self.alpha)) - np.array(self.T)
         ends = np.linalg.solve(
             system, np.broadcast_to(self._exits[:, None], (*theta.shape, len(self.alpha), 1))
@@ -313,9 +314,14 @@ class PhaseType(ServiceLaw):
         return ends[..., 0] @ np.array(self.alpha)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
-        """Return independent service times, an array of shape `size`: the chain is run."""
+        """Return independent service times, an array of shape `size`.
+
+        The chain is run; where that takes more than 10,000 jumps on average, by inversion.
+        """
         rates = -np.diag(self.T)
         jumps = np.array(self.T) + np.diag(rates)
+        if np.array(self.alpha) @ self._left(1, jumps / rates[:, None] - np.eye(rates.size)) > 1e4:
+            return self.inverse_survival(1 - rng.random(size))
         upto = np.cumsum(jumps, axis=1) / rates[:, None]
         times = np.zeros(math.prod(size) if isinstance(size, tuple) else size)
         share = np.array(self.alpha) / math.fsum(self.alpha)
@@ -334,22 +340,26 @@ class PhaseType(ServiceLaw):
     def _exits(self) -> np.ndarray:
         return np.array([max(-math.fsum(row), 0.0) for row in self.T])
 
-    def _left(self, k: int) -> np.ndarray:
+    def _left(self, k: int, generator: np.ndarray | None = None) -> np.ndarray:
         """Return ``inv(-T)**k @ ones``; for k = 1, the mean time to the end from each phase."""
+        generator = np.array(self.T) if generator is None else generator
         left = np.ones(len(self.alpha))
         for _ in range(k):
-            left = np.linalg.solve(-np.array(self.T), left)
+            left = np.linalg.solve(-generator, left)
+            if not np.all(np.isfinite(left)):
+                return np.full(left.size, np.inf)
         return left
 
     def _log_product(self, log_s: ArrayLike, right: np.ndarray) -> np.ndarray:
         """Return the logarithm of ``alpha @ expm(T exp(log_s)) @ right``."""
-        s = np.minimum(exp(log_s), 1e300)
+        pace = float(np.max(-np.diag(self.T)))
+        s = np.minimum(exp(log_s), 1e300 / max(pace, 1.0))
         chunk = max(1, 2_000_000 // right.size**2)
         parts = [
             self._log_products(s.ravel()[i : i + chunk], right) for i in range(0, s.size, chunk)
         ]
         product = np.concatenate([np.empty(0), *parts]).reshape(s.shape)
-        return np.where(s < 1e300, product, -np.inf)
+        return np.where(s < 1e300 / max(pace, 1.0), product, -np.inf)
 
     def _log_products(self, s: np.ndarray, right: np.ndarray) -> np.ndarray:
         """Square the matrix of a short time as often as needed; every term is nonnegative.
@@ -389,7 +399,6 @@ class PhaseType(ServiceLaw):
 
 
 def _factorial(k: int) -> float:
-    k = integer("k", k, 0)
     return float(math.factorial(k)) if k <= 170 else math.inf
 
 
@@ -404,6 +413,20 @@ def _numbers(name: str, values: object) -> tuple:
     if not values:
         raise ParameterError(f"{name} is empty: give one number a phase.")
     return values
+
+
+def _shares(probabilities: tuple[float, ...]) -> tuple[float, ...]:
+    """Return probabilities that add up to 1, up to rounding."""
+    total = math.fsum(probabilities)
+    if abs(total - 1) < 1e-15 * len(probabilities):
+        return probabilities
+    return tuple(p / total for p in probabilities)
+
+
+def _row(i: int, row: tuple[float, ...]) -> tuple[float, ...]:
+    """Return row i of the rates, with a sum of 0 or less."""
+    over = math.fsum(row)
+    return tuple(rate - over if over > 0 and i == j else rate for j, rate in enumerate(row))
 
 
 def _positive(name: str, values: object) -> tuple[float, ...]:

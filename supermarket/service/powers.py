@@ -8,11 +8,12 @@ import scipy
 from numpy.typing import ArrayLike
 
 from supermarket.service.law import Mixture, ServiceLaw, tail_index
-from supermarket.service.numerics import exp, log, power_or_infinity
-from supermarket.validation import integer, real
+from supermarket.service.numerics import exp, log, log_density_at_mean, power_or_infinity
+from supermarket.validation import real
 
 _EDGE = 46.0  # exp(-46) = 1e-20: a weight this far below the others is left out
 _ALIASING = -40.0  # exp(-40) = 4e-18
+_MOST_INDEX = 1e6  # the mixture has 90,000 nodes then; beyond, a power is an exponential
 
 
 @dataclass(frozen=True)
@@ -24,12 +25,12 @@ class Lomax(ServiceLaw):
     Parameters
     ----------
     beta : float
-        Tail index, above 1. The variance is infinite for ``beta <= 2``.
+        Tail index, above 1, at most 1e6. The variance is infinite for ``beta <= 2``.
 
     Raises
     ------
     ParameterError
-        If `beta` is not a finite number above 1.
+        If `beta` is not a number above 1 and up to 1e6.
 
     Examples
     --------
@@ -44,7 +45,7 @@ class Lomax(ServiceLaw):
     is_mixture = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "beta", tail_index("beta", self.beta))
+        object.__setattr__(self, "beta", tail_index("beta", self.beta, _MOST_INDEX))
 
     @property
     def tail_index(self) -> float:
@@ -63,12 +64,10 @@ class Lomax(ServiceLaw):
 
     def survival(self, s: ArrayLike) -> np.ndarray:
         """Return ``(1 + s/a)**-beta``, an array of the shape of `s`."""
-        s = np.asarray(s, dtype=np.float64)
         return np.exp(-self.beta * np.log1p(s / (self.beta - 1)))
 
     def integrated_tail(self, s: ArrayLike) -> np.ndarray:
         """Return ``(1 + s/a)**(1 - beta)``, an array of the shape of `s`."""
-        s = np.asarray(s, dtype=np.float64)
         return np.exp((1 - self.beta) * np.log1p(s / (self.beta - 1)))
 
     def log_survival(self, log_s: ArrayLike) -> np.ndarray:
@@ -81,7 +80,7 @@ class Lomax(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return ``a**k k! / ((beta - 1) ... (beta - k))``, infinite for k >= beta."""
-        k, a = integer("k", k, 0), self.beta - 1
+        a = self.beta - 1
         if k >= self.beta:
             return math.inf
         return math.prod(a * i / (self.beta - i) for i in range(1, k + 1))
@@ -90,7 +89,7 @@ class Lomax(ServiceLaw):
         """Return the mean of ``exp(-theta S)``, from the mixture."""
         mixture = self.mixture(0.0)
         rate, weight = np.exp(mixture.log_rate[:-1]), np.exp(mixture.log_weight[:-1])
-        return (rate / (rate + np.asarray(theta)[..., None])) @ weight
+        return (rate / (rate + theta[..., None])) @ weight
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return ``a (p**(-1/beta) - 1)``."""
@@ -130,6 +129,11 @@ class Lomax(ServiceLaw):
             - a * np.exp(log_rate)
             - float(scipy.special.gammaln(beta))
         )
+        if beta > 100:  # the same, without large terms that cancel
+            beyond = log_rate - peak
+            log_weight = (
+                math.log(step) + beta * (beyond - np.expm1(beyond)) + log_density_at_mean(beta)
+            )
         log_share = log_weight - log_rate
         # below the lowest node the shares are geometric, with ratio exp(-a step)
         rest = log_share[-1] - math.log(math.expm1(a * step))
@@ -142,7 +146,7 @@ class Lomax(ServiceLaw):
         )
 
     def _log_one_plus(self, log_s: ArrayLike) -> np.ndarray:
-        return np.logaddexp(0.0, np.asarray(log_s, dtype=np.float64) - math.log(self.beta - 1))
+        return np.logaddexp(0.0, log_s - math.log(self.beta - 1))
 
 
 @dataclass(frozen=True)
@@ -154,12 +158,12 @@ class Pareto(ServiceLaw):
     Parameters
     ----------
     beta : float
-        Tail index, above 1. The variance is infinite for ``beta <= 2``.
+        Tail index, above 1, at most 1e6. The variance is infinite for ``beta <= 2``.
 
     Raises
     ------
     ParameterError
-        If `beta` is not a finite number above 1.
+        If `beta` is not a number above 1 and up to 1e6.
 
     Examples
     --------
@@ -173,7 +177,7 @@ class Pareto(ServiceLaw):
     hazard = "neither"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "beta", tail_index("beta", self.beta))
+        object.__setattr__(self, "beta", tail_index("beta", self.beta, _MOST_INDEX))
 
     @property
     def floor(self) -> float:
@@ -202,12 +206,11 @@ class Pareto(ServiceLaw):
 
     def survival(self, s: ArrayLike) -> np.ndarray:
         """Return P(service time > s)."""
-        s = np.maximum(np.asarray(s, dtype=np.float64), self.floor)
+        s = np.maximum(s, self.floor)
         return (self.floor / s) ** self.beta
 
     def integrated_tail(self, s: ArrayLike) -> np.ndarray:
         """Return ``1 - s`` below the floor, ``(floor / s)**(beta - 1) / beta`` above."""
-        s = np.asarray(s, dtype=np.float64)
         beyond = (self.floor / np.maximum(s, self.floor)) ** (self.beta - 1) / self.beta
         return np.where(s < self.floor, 1 - s, beyond)
 
@@ -223,17 +226,14 @@ class Pareto(ServiceLaw):
 
     def moment(self, k: int) -> float:
         """Return ``beta floor**k / (beta - k)``, infinite for k >= beta."""
-        k = integer("k", k, 0)
         return self.beta * self.floor**k / (self.beta - k) if k < self.beta else math.inf
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return the mean of ``exp(-theta S)``: beyond the floor, S has a Lomax law."""
-        theta = np.asarray(theta)
         return np.exp(-self.floor * theta) * Lomax(self.beta).laplace(theta / self.beta)
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return ``floor p**(-1/beta)``, or 0 where ``p >= 1``."""
-        p = np.asarray(p, dtype=np.float64)
         return np.where(p < 1, self.floor * exp(-log(p) / self.beta), 0.0)
 
     def sample(self, rng: np.random.Generator, size: int | tuple[int, ...]) -> np.ndarray:
@@ -241,7 +241,7 @@ class Pareto(ServiceLaw):
         return self.floor * np.exp(rng.standard_exponential(size) / self.beta)
 
     def _log_ratio(self, log_s: ArrayLike) -> np.ndarray:
-        return np.maximum(np.asarray(log_s, dtype=np.float64) - math.log(self.floor), 0.0)
+        return np.maximum(log_s - math.log(self.floor), 0.0)
 
 
 @dataclass(frozen=True)
@@ -303,7 +303,6 @@ class BoundedPareto(ServiceLaw):
 
     def integrated_tail(self, s: ArrayLike) -> np.ndarray:
         """Return the integral of `survival` from `s` to the end."""
-        s = np.asarray(s, dtype=np.float64)
         return np.where(s < self.low, 1 - s, exp(self._log_work(*self._place(s))))
 
     def log_survival(self, log_s: ArrayLike) -> np.ndarray:
@@ -312,17 +311,16 @@ class BoundedPareto(ServiceLaw):
 
     def log_integrated_tail(self, log_s: ArrayLike) -> np.ndarray:
         """Return the logarithm of `integrated_tail` at ``exp(log_s)``."""
-        log_s, log_low = np.asarray(log_s, dtype=np.float64), math.log(self.low)
+        log_low = math.log(self.low)
         below = log(-np.expm1(np.minimum(log_s, log_low)))
         return np.where(log_s < log_low, below, self._log_work(*self._log_place(log_s)))
 
     def moment(self, k: int) -> float:
         """Return the mean of ``S**k``."""
-        return self._moment(integer("k", k, 0), math.log(self.low))
+        return self._moment(k, math.log(self.low))
 
     def inverse_survival(self, p: ArrayLike) -> np.ndarray:
         """Return the smallest s with ``survival(s) <= p``."""
-        p = np.asarray(p, dtype=np.float64)
         power = p + (1 - p) * self.ratio**-self.beta
         return np.where(p < 1, self.low * np.exp(-log(power) / self.beta), 0.0)
 
@@ -339,16 +337,17 @@ class BoundedPareto(ServiceLaw):
 
     def _place(self, s: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         """Return ``log(s / low)`` and ``log(end / s)``, with s moved between the ends."""
-        s = np.clip(np.asarray(s, dtype=np.float64), self.low, self.end)
+        s = np.clip(s, self.low, self.end)
         return np.log1p((s - self.low) / self.low), np.log1p((self.end - s) / s)
 
     def _log_place(self, log_s: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
         width = math.log(self.ratio)
-        gone = np.clip(np.asarray(log_s, dtype=np.float64) - math.log(self.low), 0.0, width)
+        gone = np.clip(log_s - math.log(self.low), 0.0, width)
         return gone, width - gone
 
     def _log_survival(self, gone: np.ndarray, left: np.ndarray) -> np.ndarray:
-        return -self.beta * gone + log(-np.expm1(-self.beta * left)) - self._log_whole
+        logs = -self.beta * gone + log(-np.expm1(-self.beta * left)) - self._log_whole
+        return np.minimum(logs, 0.0)
 
     def _log_work(self, gone: np.ndarray, left: np.ndarray) -> np.ndarray:
         """Return the logarithm of `integrated_tail`: of an integral of survival over ``log s``."""

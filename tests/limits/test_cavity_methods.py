@@ -318,3 +318,13 @@ def test_the_error_of_a_mixture(beta, levels):
     assert found.error[1] == 0
     assert true < 1e-10
     assert true < found.error.max() < 1e-4
+
+
+@pytest.mark.parametrize(("law", "spread"), [(Weibull(1000), 1e-5), (Lognormal(1e-6), 1e-11)])
+def test_laws_that_are_nearly_constant_have_nearly_the_queues_of_constant_times(law, spread):
+    """They took minutes, in panels of ages that no service reaches."""
+    found = cavity(Supermarket(math.inf, 2, 0.7, service=law), 6)
+    constant = cavity(Supermarket(math.inf, 2, 0.7, service=Deterministic()), 6)
+    assert found.nodes < 1000
+    np.testing.assert_allclose(found.log_tail, constant.log_tail, rtol=spread, atol=spread)
+    assert np.all(found.tail >= constant.tail * (1 - 1e-13))

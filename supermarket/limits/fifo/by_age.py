@@ -217,9 +217,13 @@ def _edges(service: ServiceLaw, d: int, lam: float, levels: int, depth: float) -
     is much longer than ``levels`` arrivals take at the least rate, ``lam * P_k**(d-1)``.
     """
     longest = min(np.log((2 * _MARGIN + 2 * levels) / lam) + (d - 1) * depth, 1e300)
-    tries = np.geomspace(0.1, longest, 2000)
-    beyond = ~(service.log_integrated_tail(tries) + tries > -depth - _MARGIN)
-    longest = min(tries[np.argmax(beyond)] if np.any(beyond) else longest, np.log(service.end))
+    # for a law that is nearly constant, the ages that matter end soon after its mean
+    for tries in (np.geomspace(0.1, longest, 2000), np.geomspace(1e-9, 0.1, 2000)):
+        beyond = ~(service.log_integrated_tail(tries) + tries > -depth - _MARGIN)
+        longest = tries[np.argmax(beyond)] if np.any(beyond) else longest
+        if not beyond[0]:
+            break
+    longest = min(longest, np.log(service.end))
     longest = min(longest, 2 * _MOST_WORK * np.log(2))
     log_edges = np.arange(-np.log(d), longest, np.log(2))
     log_breaks = np.log(np.asarray(service.breaks, dtype=np.float64))
