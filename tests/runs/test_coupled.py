@@ -183,6 +183,19 @@ def test_the_distance_would_grow_if_the_servers_differed():
     assert distances(*moved) == (2, 1)
 
 
+@pytest.mark.parametrize("d", [1, 2, 3, 7, 100])
+@pytest.mark.parametrize("n", [2, 5, 1000, 10**6])
+def test_the_last_of_d_ranks_is_below_r_with_the_chance_that_all_are(n, d):
+    """From one uniform number: the edges lie where they should, to some roundings."""
+    for r in {1, n // 3 + 1, n // 2, n - 1}:
+        edge = (r / n) ** d
+        if edge > 1e-300:
+            below, above = (
+                coupled._last_rank(edge * (1 + off), n, d) for off in (-1e-13 * d, 1e-13 * d)
+            )
+            assert r * (1 - 1e-12) < below < r < above < r * (1 + 1e-12)
+
+
 @pytest.mark.parametrize(("n", "d"), [(2, 3), (3, 2), (4, 2)])
 def test_each_copy_makes_the_transitions_of_the_chain(n, d):
     """Exactly, from every state, by the weights of the events; the other copy does not matter."""

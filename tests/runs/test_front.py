@@ -24,6 +24,7 @@ from supermarket import (
     server_pools,
     simulate,
 )
+from supermarket.runs.schedule import spawned
 from supermarket.service import Empirical, GivenScipy
 
 SHOP = Supermarket(12, 2, 0.7)
@@ -141,6 +142,16 @@ def test_a_copy_does_not_depend_on_how_many_there_are_nor_on_threads(kind):
         alone = SeedSequence(5, spawn_key=(2,))
         same(three[2], simulate(model, Schedule(8, times=[3]), seed=alone, engine=engine))
     assert len({str(run.final) for run in three} | {run.events for run in three}) > 2
+
+
+def test_copies_of_a_spawned_seed_have_the_streams_that_it_would_spawn():
+    """As often as they are asked for: `SeedSequence.spawn` would go on counting."""
+    seed = SeedSequence(5).spawn(4)[3]
+    twice = [[one.generate_state(2).tolist() for one in spawned(seed, 3)] for _ in range(2)]
+    expected = [one.generate_state(2).tolist() for one in SeedSequence(5).spawn(4)[3].spawn(3)]
+    assert twice == [expected, expected]
+    runs = simulate(Supermarket(20, 2, 0.5), 5, seed=seed, copies=3)
+    assert [run.seed for run in runs] == [(5, (3, k)) for k in range(3)]
 
 
 @every_kind

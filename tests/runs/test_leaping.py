@@ -4,6 +4,7 @@ A draw beyond Z = 5.5 standard errors is a false alarm of 4e-8.
 """
 
 import math
+from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
@@ -93,6 +94,28 @@ def test_rates_are_the_exact_drift(n, d, lam):
         size = (rise + fall)[1 : top + 1]
         assert np.all(np.abs(free[1 : top + 1] - expected) < 1e-13 * size)
         assert np.all(np.abs((fall - rise)[1 : top + 1] - expected) < 1e-13 * size)
+
+
+@pytest.mark.parametrize("n", [1000, 10**9, 4 * 10**18])
+def test_ratios_and_drops_keep_their_digits(n):
+    with localcontext() as context:
+        context.prec = 60
+        for s in (1, 7, n // 3, n // 2 + 1, n - 1):
+            share = (Decimal(s) / n).ln()
+            assert leaping._log_share(s, n) == pytest.approx(float(share), rel=1e-14, abs=0)
+            for before in {max(s - 1, 1), s + 1, max(s // 2, 1)}:
+                ratio = (Decimal(s) / before).ln()
+                assert leaping._log_ratio(s, before, n) == pytest.approx(
+                    float(ratio), rel=1e-14, abs=0
+                )
+        for value in (1e-9, 0.3, 0.999):
+            for log_factor in (1e-12, -1e-12, 0.02, -0.5, -3.0):
+                drop = Decimal(value) * (1 - Decimal(log_factor).exp())
+                found = leaping._drop(value, log_factor)
+                assert found == pytest.approx(float(drop), rel=1e-14, abs=0)
+    assert leaping._log_ratio(0, 5, n) < -1e200
+    assert leaping._drop(0.0, -3.0) == 0.0
+    assert leaping._drop(0.5, 400.0) == -0.5  # a share is never above 1
 
 
 @pytest.mark.parametrize("top", [1, 2, 5])
