@@ -239,7 +239,7 @@ def test_shorter_queues_keep_their_digits(d, lam):
         for i in range(4):
             exponent = sum(d**j for j in range(i))
             exact = 1 - (Decimal(lam).ln() * exponent).exp()
-            assert found[i] == pytest.approx(float(exact), rel=1e-14)
+            assert found[i] == pytest.approx(float(exact), rel=1e-14, abs=0)
     assert 1 - found == pytest.approx(fixed_point(Supermarket(math.inf, d, lam), 3), abs=1e-14)
 
 
@@ -249,8 +249,8 @@ def test_linear_approximation_solves_its_equations(k):
     w = linear_shorter(Supermarket(math.inf, d, lam), k)
     assert w[0] == 0
     slopes = np.diff(w)
-    assert slopes[1:] == pytest.approx(lam * d * slopes[:-1], rel=1e-12)
-    assert w[k] == pytest.approx((1 - lam) + lam * d * w[k - 1], rel=1e-12)
+    assert slopes[1:] == pytest.approx(lam * d * slopes[:-1], rel=1e-12, abs=0)
+    assert w[k] == pytest.approx((1 - lam) + lam * d * w[k - 1], rel=1e-12, abs=0)
 
 
 def test_leading_terms_at_three_sizes():
