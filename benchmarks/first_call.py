@@ -36,7 +36,7 @@ CALLS = {
     ),
     "equilibrium_draws": (
         "from supermarket.runs.perfect import equilibrium_draws; "
-        "equilibrium_draws(n=50, d=2, lam=0.5, draws=2, seed=1)"
+        "equilibrium_draws(Supermarket(50, 2, 0.5), draws=2, seed=1)"
     ),
     "simulate, stations": (
         "network = jackson_network([0.3, 0.0], [[0.0, 1.0], [0.5, 0.0]], 2, n=1000); "

@@ -44,6 +44,11 @@ print(solved(2 * np.eye(2))[0, 0])
     assert found.stdout == "2.0\n"
 
 
+def test_every_call_that_is_measured_runs():
+    code = "\n".join(["from supermarket import *", *CALLS.values()])
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("call", ["simulate, n = 1e3", "simulate, memory, n = 1e6"])
 @pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled without the JIT")
 def test_a_first_call_compiles_each_kernel_once_and_little_of_numba(call):
