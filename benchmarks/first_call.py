@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pandas as pd
 
-FIRST = "from supermarket import *; "
+FIRST = "from math import inf; from supermarket import *; "
 CALLS = {
     "simulate, n = 1e3": "simulate(Supermarket(1000, 2, 0.9), 10, seed=1)",
     "simulate, n = 1e6": "simulate(Supermarket(10**6, 2, 0.9), 0.5, seed=1)",
@@ -46,9 +46,9 @@ CALLS = {
         "pools = server_pools([1.0], [lambda x: -x * x], levels=40); "
         "simulate(PoolSystem(pools, 100, 3.5), 20, seed=1)"
     ),
-    "cavity, Lomax": "cavity(Lomax(1.7), 2, 0.9, 50)",
-    "cavity, constant": "cavity(Deterministic(), 2, 0.9, 8)",
-    "cavity, Erlang": "cavity(Erlang(4), 2, 0.9, 8)",
+    "cavity, Lomax": "cavity(Supermarket(inf, 2, 0.9, service=Lomax(1.7)), 50)",
+    "cavity, constant": "cavity(Supermarket(inf, 2, 0.9, service=Deterministic()), 8)",
+    "cavity, Erlang": "cavity(Supermarket(inf, 2, 0.9, service=Erlang(4)), 8)",
 }
 
 
