@@ -5,8 +5,11 @@ import re
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.random import SeedSequence
+from numpy.typing import NDArray
 
 __all__ = ["ParameterError"]
 
@@ -15,6 +18,10 @@ EXACT_MAX = 2**53
 # Counts are int64; this leaves room for sums of two of them.
 MOST_QUEUES = 4 * 10**18
 MOST_LEVELS = 10**5
+MOST_NUMBERS = 10**8  # of eight bytes each, at one time: 800 MB
+MOST_EXACT = 10**18  # beyond, a hint would not be the number that was meant
+
+Kind = TypeVar("Kind")
 
 
 class ParameterError(ValueError):
@@ -61,14 +68,15 @@ def integer(name: str, value: object, low: int | None = None, high: int | None =
             f"{name} = {said(value)} is text, and a whole number is needed: write it with digits "
             f"alone{hint}."
         )
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Integral):
+    if not _is_number(value, Integral):
         hint = f", such as {name} = {int(value)}" if _is_whole(value) else ""
         raise ParameterError(
             f"{name} = {said(value)} is not a whole number: write it with digits alone{hint}."
         )
     value = int(value)
     if _outside(value, low, high):
-        raise ParameterError(f"{name} = {value} is out of range: choose {bounds(name, low, high)}.")
+        allowed = bounds(name, low, high)
+        raise ParameterError(f"{name} = {said(value)} is out of range: choose {allowed}.")
     return value
 
 
@@ -108,12 +116,9 @@ def real(
             digits = int(meant) if meant.is_integer() else meant
             hint = f"write {name} = {digits} without quotes and with a decimal point"
         raise ParameterError(f"{name} = {said(value)} is text, and a number is needed: {hint}.")
-    if isinstance(value, bool | np.bool_) or not isinstance(value, Real):
+    if not _is_number(value, Real):
         raise ParameterError(f"{name} = {said(value)} is not a number: give a decimal number.")
-    try:
-        value = float(value)
-    except OverflowError:
-        value = math.inf if value > 0 else -math.inf
+    value = _float(value)
     if not math.isfinite(value):
         raise ParameterError(f"{name} = {value} is not finite: give a decimal number.")
     if _outside(value, low, high, **ends):
@@ -168,6 +173,213 @@ def positive(name: str, value: object) -> float:
     return real(name, value, 0.0, open_low=True)
 
 
+def whole_numbers(
+    name: str, values: object, low: int | None = None, high: int = MOST_QUEUES
+) -> NDArray[np.int64]:
+    """Return whole numbers, a list of them at any depth, as an array of int64.
+
+    Raises
+    ------
+    ParameterError
+        If an entry is none, or is out of range, as `integer` says it.
+
+    Examples
+    --------
+    >>> from supermarket.validation import whole_numbers
+    >>> whole_numbers("counts", [4, 3, 0]).tolist()
+    [4, 3, 0]
+    """
+    given = _array(name, values, "whole numbers")
+    if given.dtype.kind not in "iu":  # perhaps of several kinds: each by itself
+        each = np.asarray(values, dtype=object)
+        given = np.array([integer(name, value) for value in each.flat], dtype=object)
+        given = given.reshape(each.shape)
+    for end in (given.min(), given.max()) if given.size else ():
+        integer(name, int(end), low, high)
+    return given.astype(np.int64)
+
+
+def queue_lengths(name: str, values: object, n: int, most: int) -> NDArray[np.int64]:
+    """Return the lengths of n queues, each from 0 to `most`.
+
+    Raises
+    ------
+    ParameterError
+        If they are not such.
+
+    Examples
+    --------
+    >>> from supermarket.validation import queue_lengths
+    >>> queue_lengths("lengths", [0, 2], 2, 10).tolist()
+    [0, 2]
+    """
+    must = f"{name} must be n = {n} whole numbers from 0 to {most}"
+    try:
+        lengths = whole_numbers(name, values, 0, most)
+    except ParameterError as error:
+        raise ParameterError(f"{must}: {error}") from None
+    if lengths.shape != (n,):
+        raise ParameterError(f"{must}, and these are of shape {lengths.shape}.")
+    return lengths
+
+
+def numbers(
+    name: str, values: object, *, finite: bool = True, nan: bool = False
+) -> NDArray[np.float64]:
+    """Return a number, or a list of numbers at any depth, as an array of float64.
+
+    Parameters
+    ----------
+    name : str
+    values : array_like
+    finite : bool
+        Whether all must be finite, or some may be infinite.
+    nan : bool
+        Whether some may be NaN.
+
+    Raises
+    ------
+    ParameterError
+        If something in it is no number, or lists in it differ in length.
+
+    Examples
+    --------
+    >>> from supermarket.validation import numbers
+    >>> numbers("times", [1, 2.5]).tolist()
+    [1.0, 2.5]
+    """
+    given = _floats(name, values)
+    if (np.any(np.isnan(given)) and not nan) or (finite and np.any(np.isinf(given))):
+        raise ParameterError(f"{name} must be a list of finite numbers, not {said(values)}.")
+    return given
+
+
+def listed(name: str, values: object, length: int | None = None) -> list[Any]:
+    """Return the entries of a list of anything.
+
+    Raises
+    ------
+    ParameterError
+        If it is no list, or not of this length.
+
+    Examples
+    --------
+    >>> from supermarket.validation import listed
+    >>> listed("starts", ("empty", [1.0]), 2)
+    ['empty', [1.0]]
+    """
+    try:
+        many = isinstance(values, str | bytes | dict | set) or len(values) > MOST_NUMBERS
+        entries = None if many else list(values)
+    except (TypeError, OverflowError):
+        entries = None
+    if entries is None or length not in (None, len(entries)):
+        wanted = "" if length is None else f" of {length}"
+        raise ParameterError(f"{name} = {said(values)} is not a list{wanted}: give one.")
+    return entries
+
+
+def instance(name: str, value: object, kind: type[Kind] | tuple[type[Kind], ...], how: str) -> Kind:
+    """Return `value` if it is an object of this kind; `how` says how to get one.
+
+    Raises
+    ------
+    ParameterError
+        If it is another.
+
+    Examples
+    --------
+    >>> from supermarket.validation import instance
+    >>> instance("rng", 3, float, "give a float")
+    Traceback (most recent call last):
+        ...
+    supermarket.validation.ParameterError: rng = 3 is no float: give a float.
+    """
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        names = " or ".join(one.__name__ for one in kinds)
+        raise ParameterError(f"{name} = {said(value)} is no {names}: {how}.")
+    return value
+
+
+def counts_of(given: object, *, whole: bool = True) -> NDArray[Any]:
+    """Return numbers of queues with length at least 0, 1, ..., of one state or a row for each.
+
+    Unless they must be `whole`, shares will do.
+
+    Raises
+    ------
+    ParameterError
+        If they are not such: none below 0 or above the one before, the first above 0.
+
+    Examples
+    --------
+    >>> from supermarket.validation import counts_of
+    >>> counts_of([4, 3, 0]).tolist()
+    [4, 3, 0]
+    """
+    shares = not whole and _array("counts", given, "numbers").dtype.kind not in "iu"
+    counts = numbers("counts", given) if shares else whole_numbers("counts", given, 0)
+    if counts.ndim not in (1, 2) or not counts.size:
+        raise ParameterError(
+            f"counts of shape {counts.shape} are no states: give one row of numbers for each."
+        )
+    if np.any(np.diff(counts) > 0) or np.any(counts[..., 0] <= 0):
+        raise ParameterError(
+            "counts must not increase from level to level, and the first, the number of queues, "
+            "must be above 0."
+        )
+    return counts
+
+
+def seed_of(given: int | SeedSequence) -> SeedSequence:
+    """Return the seed sequence of a seed.
+
+    Examples
+    --------
+    >>> from supermarket.validation import seed_of
+    >>> seed_of(1).entropy
+    1
+    """
+    return given if isinstance(given, SeedSequence) else SeedSequence(integer("seed", given, 0))
+
+
+def called(name: str, function: object, *arguments: object) -> object:
+    """Return what a function that was given returns, or refuse one that fails.
+
+    Examples
+    --------
+    >>> from supermarket.validation import called
+    >>> called("phi", lambda n: 1 / n, 4)
+    0.25
+    """
+    instance(name, function, Callable, "give a function")
+    try:
+        return function(*arguments)
+    except Exception as error:
+        given = said(arguments[0] if len(arguments) == 1 else arguments)
+        why = f"{type(error).__name__}: {said(error, str)}"
+        raise ParameterError(f"{name} fails at {given}: {why.rstrip('.')}.") from error
+
+
+def affordable(what: str, size: float, how: str, most: float = MOST_NUMBERS) -> None:
+    """Refuse what takes too much memory or time, by its size, before any work.
+
+    Examples
+    --------
+    >>> from supermarket.validation import affordable
+    >>> affordable("levels = 1000000000", 1e9, "choose fewer levels")
+    Traceback (most recent call last):
+        ...
+    supermarket.validation.ParameterError: levels = 1000000000 takes some 1e+09 numbers, and 1e+08 \
+are allowed: choose fewer levels.
+    """
+    if not size <= most:
+        raise ParameterError(
+            f"{what} takes some {size:.2g} numbers, and {most:.2g} are allowed: {how}."
+        )
+
+
 def nearest(value: object, allowed: Iterable[object]) -> str:
     """Return ' (did you mean X?)' for a misspelt word, or nothing.
 
@@ -177,7 +389,7 @@ def nearest(value: object, allowed: Iterable[object]) -> str:
     >>> nearest("hozizon", ["horizon", "seed"])
     ' (did you mean horizon?)'
     """
-    close = get_close_matches(str(value), [str(option) for option in allowed], n=1)
+    close = get_close_matches(said(value, str), [str(option) for option in allowed], n=1)
     return f" (did you mean {close[0]}?)" if close else ""
 
 
@@ -190,8 +402,12 @@ def said(value: object, form: Callable[[object], str] = repr, longest: int = 80)
     >>> said([1, 2])
     '[1, 2]'
     """
-    text = " ".join(form(value).split())
-    text = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+    try:
+        text = " ".join(form(value).split())
+    except Exception:  # of an object's own, or a number of more digits than Python writes
+        text = f"<{type(value).__name__}>"
+    letters = text[: longest + 1]
+    text = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in letters)
     return text if len(text) <= longest else text[: longest - 3] + "..."
 
 
@@ -260,7 +476,40 @@ def _outside(
 
 
 def _is_whole(value: object) -> bool:
-    return isinstance(value, Real) and math.isfinite(value) and float(value).is_integer()
+    return isinstance(value, float | np.floating) and (
+        abs(value) < MOST_EXACT and float(value).is_integer()
+    )
+
+
+def _is_number(value: object, kind: type) -> bool:
+    """Tell numbers from what Python or NumPy count among them: truth values, lengths of time."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_ | np.timedelta64)
+
+
+def _float(value: Any) -> float:
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _array(name: str, values: object, of: str) -> NDArray[Any]:
+    """Return what NumPy makes of a list, or refuse it in one sentence."""
+    masked = isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values)
+    try:  # under a mask is what nobody means
+        return np.asarray(None if masked else values)
+    except (TypeError, ValueError, OverflowError, MemoryError):
+        raise ParameterError(f"{name} must be a list of {of}, not {said(values)}.") from None
+
+
+def _floats(name: str, values: object) -> NDArray[np.float64]:
+    given = _array(name, values, "numbers")
+    if given.dtype.kind == "O" and all(_is_number(value, Real) for value in given.flat):
+        given = np.array([_float(value) for value in given.flat]).reshape(given.shape)
+    if given.dtype.kind not in "biuf":
+        raise ParameterError(f"{name} must be a list of numbers, not {said(values)}.")
+    with np.errstate(over="ignore"):  # beyond the doubles
+        return given.astype(np.float64, copy=False)
 
 
 def reals(name: str, given: object, low: float = -math.inf, high: float = math.inf) -> np.ndarray:
@@ -302,26 +551,24 @@ def reals(name: str, given: object, low: float = -math.inf, high: float = math.i
     return found
 
 
-def increasing_times(times: object) -> np.ndarray:
-    """Return times as an array of float64 that increases, from 0 on or later.
+def increasing_times(times: object, *, least: int = 1, low: float = 0.0) -> NDArray[np.float64]:
+    """Return times as an array of float64 that increases, from `low` on or later.
 
     Raises
     ------
     ParameterError
-        If they are not such.
+        If they are not such, or fewer than `least`.
     """
-    try:
-        times = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise ParameterError("times must be a list of numbers.") from None
-    if times.ndim != 1 or not np.all(np.isfinite(times)) or np.any(np.diff(times) <= 0):
-        raise ParameterError("times must be an increasing list of finite numbers.")
-    if len(times) == 0 or times[0] < 0:
-        raise ParameterError("times must hold at least one time, none below 0.")
+    times = np.atleast_1d(numbers("times", times))
+    if times.ndim != 1 or len(times) < least or np.any(np.diff(times) <= 0):
+        few = {1: "one", 2: "two"}[least]
+        raise ParameterError(f"times must be an increasing list of numbers, {few} at least.")
+    if times[0] < low:
+        raise ParameterError(f"times must be numbers, none below {low:g}.")
     return times
 
 
-def profile_of(name: str, given: object) -> np.ndarray:
+def profile_of(name: str, given: object) -> NDArray[np.float64]:
     """Return shares u[0] = 1 >= u[1] >= ... >= 0 as an array of float64.
 
     Raises
@@ -329,10 +576,7 @@ def profile_of(name: str, given: object) -> np.ndarray:
     ParameterError
         If they are not such, or are too many.
     """
-    try:
-        u = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be a profile: a list of numbers, 1 first.") from None
+    u = numbers(name, given)
     if u.size > MOST_LEVELS:
         raise ParameterError(f"{name} has {u.size} levels: at most {MOST_LEVELS} are allowed.")
     if u.ndim != 1 or len(u) == 0 or u[0] != 1 or not np.all(np.diff(u) <= 0) or u[-1] < 0:

@@ -410,7 +410,7 @@ def test_fit_interval_is_students_at_its_own_degrees_of_freedom():
         assert found.high - found.estimate == pytest.approx(half, rel=1e-12)
     known = fit_interval(1.0, 0.5, math.inf, 0.95, among=2)
     assert known.high == pytest.approx(1 + 0.5 * stats.norm.ppf(1 - 0.05 / 4))
-    with pytest.raises(ParameterError, match="more points than fitted numbers"):
+    with pytest.raises(ParameterError, match="freedom = 0 is out of range"):
         fit_interval(1.0, 0.1, 0)
 
 

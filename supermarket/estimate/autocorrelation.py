@@ -5,8 +5,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.estimate.intervals import Interval, mean_interval
-from supermarket.validation import ParameterError, integer, real
+from supermarket.estimate.intervals import Interval, checked_confidence, mean_interval
+from supermarket.validation import ParameterError, integer, numbers, real
 
 __all__ = ["autocorrelation_time", "forgetting_rate"]
 
@@ -64,9 +64,8 @@ def autocorrelation_time(
     """
     from scipy.special import ndtri
 
-    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
-    among, spacing = integer("among", among, 1), real("spacing", spacing, 0.0, open_low=True)
-    series = _series(series)
+    confidence, among = checked_confidence(confidence, among)
+    spacing, series = real("spacing", spacing, 0.0, open_low=True), _series(series)
     times = np.cumsum(_correlations(series)) - 0.5
     long_enough = np.arange(len(times)) >= WINDOW * times
     window = int(np.argmax(long_enough)) if long_enough.any() else len(times) - 1
@@ -116,6 +115,7 @@ def forgetting_rate(
     >>> bool(abs(rate.estimate - np.log(2)) < 0.02)
     True
     """
+    confidence, among = checked_confidence(confidence, among)
     copies, spacing = _series(copies), real("spacing", spacing, 0.0, open_low=True)
     lag = integer("lag", lag, 1, copies.shape[1] - 1)
     off = copies - copies.mean()
@@ -132,9 +132,9 @@ def forgetting_rate(
 
 
 def _series(series: ArrayLike) -> NDArray[np.float64]:
-    series = np.atleast_2d(np.asarray(series, dtype=np.float64))
-    if series.ndim != 2 or series.shape[1] < 10 or not np.all(np.isfinite(series)):
-        raise ParameterError("a series must hold at least 10 finite numbers, one row a copy.")
+    series = np.atleast_2d(numbers("series", series))
+    if series.ndim != 2 or not series.size or series.shape[1] < 10:
+        raise ParameterError("series must hold at least 10 numbers, one row a copy.")
     if np.all(series == series[0, 0]):
         raise ParameterError("a series that never changes has no autocorrelation.")
     return series

@@ -16,8 +16,16 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.estimate.intervals import ENOUGH, Interval, batch_interval
-from supermarket.validation import ParameterError, integer
+from supermarket.estimate.intervals import ENOUGH, Interval, batch_interval, checked_confidence
+from supermarket.validation import (
+    MOST_QUEUES,
+    ParameterError,
+    integer,
+    listed,
+    numbers,
+    positive,
+    real,
+)
 
 __all__ = ["controlled_interval", "job_controls"]
 
@@ -66,8 +74,12 @@ def job_controls(
     >>> [bool(abs(x.mean()) < 0.02) for x in job_controls(busy, jobs, 100, 0.7, centre=1.1)]
     [True, True, True]
     """
-    over = np.asarray(busy, dtype=np.float64) - lam
-    away = np.asarray(jobs, dtype=np.float64) - centre
+    n, lam, centre = integer("n", n, 1, MOST_QUEUES), positive("lam", lam), real("centre", centre)
+    over, away = numbers("busy", busy) - lam, numbers("jobs", jobs) - centre
+    if over.shape != away.shape:
+        raise ParameterError(
+            f"busy of shape {over.shape} and jobs of shape {away.shape} are not of the same states."
+        )
     root = math.sqrt(n)
     second = root * (away * over - lam / n)
     third = n * (away**2 * over - 2 * lam / n * away - lam / n**2)
@@ -128,8 +140,10 @@ def controlled_interval(
     """
     from scipy.special import stdtrit
 
-    y = np.asarray(batches, dtype=np.float64)
-    columns = [np.asarray(control, dtype=np.float64) for control in controls]
+    confidence, among = checked_confidence(confidence, among)
+    relaxations = None if relaxations is None else real("relaxations", relaxations, 0.0)
+    y = numbers("batches", batches)
+    columns = [numbers("controls", control) for control in listed("controls", controls)]
     if y.ndim != 1 or any(column.shape != y.shape for column in columns):
         raise ParameterError("batches and controls must be lists of numbers of equal length.")
     if len(y) < len(columns) + 8:
@@ -161,7 +175,7 @@ def controlled_interval(
         )  # fmt: skip
     error = math.sqrt(spread / freedom * np.linalg.inv(design.T @ design)[0, 0])
     error *= math.sqrt((1 + correlation) / (1 - correlation))
-    level = 1 - (1 - confidence) / (2 * integer("among", among, 1))
+    level = 1 - (1 - confidence) / (2 * among)
     half = float(stdtrit(freedom, level)) * error
     plain = float(stdtrit(m - 1, level)) * float(y.std(ddof=1))
     return Interval(

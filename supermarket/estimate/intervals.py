@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import ParameterError, integer, real
+from supermarket.validation import MOST_QUEUES, ParameterError, integer, numbers, real, said
 
 __all__ = [
     "Computed",
@@ -62,7 +62,11 @@ class Interval:
     longer: float | NDArray[np.float64] = 1.0
 
     def __post_init__(self) -> None:
-        if self.confidence >= 1.0:
+        confidence = real("confidence", self.confidence, 0.0, open_low=True)
+        object.__setattr__(self, "confidence", confidence)
+        for name in ("estimate", "low", "high", "effective", "longer"):
+            numbers(name, getattr(self, name), finite=False, nan=True)
+        if confidence >= 1.0:
             raise ParameterError(
                 f"confidence = {self.confidence:g} is no confidence of a random number: give one "
                 "below 1, or `Computed` for a number that was computed."
@@ -118,12 +122,22 @@ class Computed:
     def __post_init__(self) -> None:
         for name in ("estimate", "low", "high"):
             value = getattr(self, name)
-            object.__setattr__(self, name, float(self.estimate if value is None else value))
+            value = numbers(name, self.estimate if value is None else value, finite=False, nan=True)
+            if value.shape != ():
+                raise ParameterError(f"{name} = {said(value)} is not one number.")
+            object.__setattr__(self, name, float(value))
 
     @classmethod
     def within(cls, estimate: float, error: float) -> "Computed":
         """Return the number that is known up to an error, of either sign."""
+        estimate, error = real("estimate", estimate), real("error", error, 0.0)
         return cls(estimate, estimate - error, estimate + error)
+
+
+def checked_confidence(confidence: float, among: int) -> tuple[float, int]:
+    """Return a confidence in (0, 1), and among how many intervals it is shared."""
+    within = {"open_low": True, "open_high": True}
+    return real("confidence", confidence, 0.0, 1.0, **within), integer("among", among, 1, 10**9)
 
 
 def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 1) -> Interval:
@@ -157,9 +171,8 @@ def mean_interval(samples: ArrayLike, confidence: float = 0.95, *, among: int = 
     """
     from scipy.special import stdtrit
 
-    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
-    among = integer("among", among, 1)
-    samples = np.asarray(samples, dtype=np.float64)
+    confidence, among = checked_confidence(confidence, among)
+    samples = numbers("samples", samples)
     m = samples.shape[0] if samples.ndim else 0
     if m < 2:
         raise ParameterError(f"{m} sample(s) give no interval: at least 2 are needed.")
@@ -232,17 +245,17 @@ def batch_interval(
     >>> batch_interval(range(64)).low  # a trend: too short a run for an interval
     nan
     """
-    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
-    among = integer("among", among, 1)
-    batches = np.asarray(batches, dtype=np.float64)
+    confidence, among = checked_confidence(confidence, among)
+    batches = numbers("batches", batches)
     if batches.ndim == 0 or len(batches) < 8:
         raise ParameterError(
             f"{batches.shape[0] if batches.ndim else 0} batches give no interval: at least 8 are "
             "needed."
         )
-    if snapshots is not None and np.shape(snapshots) != batches.shape:
+    snapshots = None if snapshots is None else numbers("snapshots", snapshots)
+    if snapshots is not None and snapshots.shape != batches.shape:
         raise ParameterError(
-            f"snapshots of shape {np.shape(snapshots)} do not belong to batches of shape "
+            f"snapshots of shape {snapshots.shape} do not belong to batches of shape "
             f"{batches.shape}: give one at the end of each batch."
         )
     if relaxations is not None:
@@ -355,9 +368,9 @@ def share_interval(
     """
     from scipy.special import betaincinv
 
-    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
+    confidence, among = checked_confidence(confidence, among)
     trials = real("trials", trials, 0.0, open_low=True)
-    seen, among = real("seen", seen, 0.0, trials), integer("among", among, 1)
+    seen = real("seen", seen, 0.0, trials)
     # One-sided where only one side is open: the whole of the error then belongs to it.
     sides = 1 if seen in (0.0, trials) else 2
     error = (1 - confidence) / (sides * among)
@@ -405,7 +418,8 @@ def time_share_interval(
     >>> round(inside.low, 4), inside.high
     (0.9954, 1.0)
     """
-    shares = np.atleast_1d(np.asarray(batches, dtype=np.float64))
+    confidence, among = checked_confidence(confidence, among)
+    shares = np.atleast_1d(numbers("batches", batches))
     relaxations = real("relaxations", relaxations, 0.0, open_low=True)
     rounding = 1e-9
     if not shares.size or not np.all((shares >= -rounding) & (shares <= 1 + rounding)):
@@ -455,8 +469,8 @@ def count_interval(
     """
     from scipy.special import gammaincinv
 
-    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
-    events, among = integer("events", events, 0), integer("among", among, 1)
+    confidence, among = checked_confidence(confidence, among)
+    events = integer("events", events, 0, MOST_QUEUES)
     exposure = real("exposure", exposure, 0.0, open_low=True)
     error = (1 - confidence) / ((1 if events == 0 else 2) * among)
     low = 0.0 if events == 0 else float(gammaincinv(events, error)) / exposure
@@ -497,10 +511,10 @@ def fit_interval(
     """
     from scipy.special import stdtrit
 
-    confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
-    error, among = real("error", error, 0.0), integer("among", among, 1)
-    if not freedom > 0:
-        raise ParameterError(f"freedom = {freedom:g}: more points than fitted numbers are needed.")
+    confidence, among = checked_confidence(confidence, among)
+    estimate, error = real("estimate", estimate), real("error", error, 0.0)
+    known = isinstance(freedom, float) and freedom == math.inf
+    freedom = math.inf if known else real("freedom", freedom, 0.0, open_low=True)
     level = 1 - (1 - confidence) / (2 * among)
     half = error * float(stdtrit(freedom, level))
     effective = float(freedom + 1) if math.isfinite(freedom) else math.nan

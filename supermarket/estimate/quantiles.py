@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from supermarket.estimate.intervals import Interval, share_interval
-from supermarket.validation import ParameterError, real
+from supermarket.validation import ParameterError, numbers, real
 
 __all__ = ["quantile_interval"]
 
@@ -48,10 +48,10 @@ def quantile_interval(
     >>> found.low, found.estimate, found.high
     (459.0, 500.0, 541.0)
     """
-    values = np.sort(np.asarray(series, dtype=np.float64).ravel())
+    values = np.sort(numbers("series", series, finite=False).ravel())
     level = real("level", level, 0.0, 1.0, open_low=True, open_high=True)
     looks = real("looks", looks, 0.0, open_low=True)
-    if not values.size or np.any(np.isnan(values)):
+    if not values.size:
         raise ParameterError("series must hold numbers, at least one.")
     shares = share_interval(level * looks, looks, confidence, among=among)
     last = len(values) - 1

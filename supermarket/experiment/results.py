@@ -9,7 +9,7 @@ from supermarket.estimate.intervals import mean_interval
 from supermarket.experiment import rows
 from supermarket.experiment.grids import seed_of
 from supermarket.experiment.plans import plan
-from supermarket.validation import ParameterError
+from supermarket.validation import ParameterError, instance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -51,7 +51,7 @@ def read_sweep(out: str | Path) -> "pd.DataFrame":
     import pandas as pd
     import pyarrow as pa
 
-    out = Path(out)
+    out = Path(instance("out", out, (str, Path), "give a folder"))
     wanted = plan(out)
     combinations = list(itertools.product(*wanted["grid"].values()))
     tables = []

@@ -13,9 +13,9 @@ from supermarket.validation import (
     ParameterError,
     arrival_rate,
     choice,
+    instance,
     integer,
     real,
-    said,
 )
 
 __all__ = ["Supermarket"]
@@ -83,11 +83,10 @@ class Supermarket:
         choice("replacement", self.replacement, (True, False))
         choice("discipline", self.discipline, DISCIPLINES)
         choice("policy", self.policy, policies.names())
-        if not isinstance(self.service, ServiceLaw):
-            raise ParameterError(
-                f"service = {self.service!r} is not a law of the service time: use one of "
-                "supermarket.service, such as Exponential() or Lomax(2.5)."
-            )
+        instance(
+            "service", self.service, ServiceLaw,
+            "use a law of supermarket.service, such as Exponential() or Lomax(2.5)",
+        )  # fmt: skip
         if not self.replacement and not policies.named(self.policy).distinct:
             raise ParameterError(
                 f"policy = {self.policy!r} is known for choices with replacement only."
@@ -129,11 +128,7 @@ def supermarket_of(model: object) -> Supermarket:
     ParameterError
         If it is not a `Supermarket`.
     """
-    if not isinstance(model, Supermarket):
-        raise ParameterError(
-            f"model = {said(model)} is no Supermarket: give a Supermarket(n, d, lam)."
-        )
-    return model
+    return instance("model", model, Supermarket, "give a Supermarket(n, d, lam)")
 
 
 def numbers_of(

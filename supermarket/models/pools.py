@@ -12,7 +12,18 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import ParameterError, choice, integer, real
+from supermarket.validation import (
+    ParameterError,
+    affordable,
+    called,
+    choice,
+    instance,
+    integer,
+    listed,
+    numbers,
+    real,
+    said,
+)
 
 __all__ = ["PoolSystem", "ServerPools", "server_pools"]
 
@@ -73,6 +84,11 @@ class ServerPools:
         ndarray of float64, shape (...)
             The sum of alpha(i) u_i(0) and of Delta(i, j - 1) q(i, j).
         """
+        q, shape = numbers("q", q), self.marginals.shape
+        if q.shape[-2:] != shape:
+            raise ParameterError(
+                f"q of shape {q.shape} must hold shares of shape {shape}, for one state or many."
+            )
         return self.alpha @ self.empty + np.einsum("...ij,ij->...", q, self.marginals)
 
     def sizes(self, n: int) -> NDArray[np.int64]:
@@ -88,7 +104,7 @@ class ServerPools:
         if np.any(np.abs(sizes - self.alpha * n) > 1e-9 * n):
             raise ParameterError(
                 f"n = {n} pools have no whole number in each class of fractions "
-                f"{self.alpha.tolist()}: choose another n."
+                f"{said(self.alpha.tolist())}: choose another n."
             )
         return sizes.astype(np.int64)
 
@@ -107,7 +123,7 @@ class ServerPools:
         """
         classes, tasks_in = self.order
         room = self.sizes(n)[classes]
-        tasks = integer("tasks", tasks, 0, n * self.levels)
+        tasks = integer("tasks", tasks, 0, int(n) * self.levels)
         counts = np.zeros(self.marginals.shape, dtype=np.int64)
         counts[classes, tasks_in - 1] = np.clip(tasks - np.cumsum(room) + room, 0, room)
         return counts
@@ -151,23 +167,28 @@ class PoolSystem:
     threshold: int = 0
 
     def __post_init__(self) -> None:
-        pools = self.pools
-        if not isinstance(pools, ServerPools):
-            raise ParameterError(f"pools = {pools!r} are none: make them with server_pools.")
+        pools, within = pools_of(self.pools), {"open_low": True, "open_high": True}
         pools.sizes(self.n)
-        most = float(pools.levels)
-        rho = real("rho", self.rho, 0.0, most, open_low=True, open_high=True)
         choice("policy", self.policy, POLICIES)
-        real("tolerance", self.tolerance, 0.0, 1.0, open_low=True, open_high=True)
-        integer("threshold", self.threshold, 0, pools.marginals.size - 1)
-        object.__setattr__(self, "n", int(self.n))
-        object.__setattr__(self, "rho", rho)
+        checked = {
+            "n": int(self.n),
+            "rho": real("rho", self.rho, 0.0, float(pools.levels), **within),
+            "tolerance": real("tolerance", self.tolerance, 0.0, 1.0, **within),
+            "threshold": integer("threshold", self.threshold, 0, pools.marginals.size - 1),
+        }
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
 
     def __repr__(self) -> str:
         """Return the number of classes, n, rho and the policy."""
         m = len(self.pools.alpha)
         classes = "1 class" if m == 1 else f"{m} classes"
         return f"PoolSystem({classes}, n={self.n}, rho={self.rho:g}, policy={self.policy!r})"
+
+
+def pools_of(given: object) -> ServerPools:
+    """Return the pools, or refuse what are none."""
+    return instance("pools", given, ServerPools, "make them with server_pools")
 
 
 def server_pools(
@@ -205,31 +226,30 @@ def server_pools(
     >>> [list(map(int, x)) for x in pools.order]
     [[1, 0, 1, 1, 0, 0], [1, 1, 2, 3, 2, 3]]
     """
-    alpha = np.array(alpha, dtype=np.float64)
+    alpha = numbers("alpha", alpha).copy()
     levels = integer("levels", levels, 1, 10**4)
     if alpha.ndim != 1 or not np.all(alpha > 0) or abs(alpha.sum() - 1) > 1e-12:
         raise ParameterError(
             "alpha must be a list of fractions above 0 with sum 1, one for each class."
         )
+    utilities = listed("utilities", utilities)
     if len(utilities) != len(alpha):
         raise ParameterError(
             f"{len(utilities)} utilities do not belong to {len(alpha)} fractions alpha: give one "
             "for each class."
         )
+    affordable(f"levels = {levels}", float(levels * len(alpha)), "choose fewer levels", 10**7)
     marginals, empty = np.zeros((len(alpha), levels)), np.zeros(len(alpha))
     for i, utility in enumerate(utilities):
         if callable(utility):
-            values = np.array([utility(x) for x in range(levels + 1)], dtype=np.float64)
-            if not np.all(np.isfinite(values)):
-                raise ParameterError(
-                    f"utility {i} must be finite for 0 to levels = {levels} tasks."
-                )
+            name = f"utility {i}"
+            values = [real(name, called(name, utility, x)) for x in range(levels + 1)]
             empty[i], gains = values[0], np.diff(values)
             # Differences of rounded values of a straight line may seem to rise.
             slack = 8 * np.finfo(np.float64).eps * np.max(np.abs(values))
         else:
-            gains, slack = np.array(utility, dtype=np.float64), 0.0
-        if gains.shape != (levels,) or not np.all(np.isfinite(gains)):
+            gains, slack = numbers(f"marginal utilities {i}", utility), 0.0
+        if gains.shape != (levels,):
             raise ParameterError(
                 f"marginal utilities {i} must be levels = {levels} finite numbers."
             )

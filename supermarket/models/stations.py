@@ -9,14 +9,24 @@ Applied Probability 9 (1999) 854-870, but for the d_j, which are all the same th
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.models.jsq import Supermarket
-from supermarket.validation import EXACT_MAX, ParameterError, integer, profile_of, real
+from supermarket.validation import (
+    EXACT_MAX,
+    ParameterError,
+    affordable,
+    instance,
+    integer,
+    listed,
+    profile_of,
+    real,
+    said,
+)
 
 __all__ = ["JacksonNetwork", "jackson_network"]
 
@@ -150,14 +160,15 @@ def jackson_network(
     """
     a = _row("arrivals", arrivals)
     size = len(a)
+    affordable(f"a network of {size} stations", float(size) ** 2, "choose fewer", 10**7)
     if size == 0:
         raise ParameterError("arrivals is empty: give the rate from outside for each station.")
     names = [f"station {j}" for j in range(size)] if names is None else _entries("names", names)
-    names = tuple(map(str, names))
+    names = tuple(said(name, str) for name in names)
     if len(names) != size or len(set(names)) != size:
         raise ParameterError(
-            f"names = {list(names)} does not name each of {size} stations: give {size} different "
-            "names."
+            f"names = {said(list(names))} does not name each of {size} stations: give {size} "
+            "different names."
         )
     for name, rate in zip(names, a, strict=True):
         real(f"arrivals at {name}", float(rate), 0.0)
@@ -198,6 +209,11 @@ def jackson_network(
     return network
 
 
+def network_of(given: object) -> JacksonNetwork:
+    """Return the network, or refuse what is none."""
+    return instance("network", given, JacksonNetwork, "make one with jackson_network")
+
+
 def _check_open(a: NDArray[np.float64], r: NDArray[np.float64], names: tuple[str, ...]) -> None:
     """Refuse a network in which some station is never reached, or never left for good."""
     if not np.any(a > 0):
@@ -227,8 +243,8 @@ def _matrix(routing: ArrayLike, names: tuple[str, ...]) -> NDArray[np.float64]:
     rows = [_row(f"routing[{j}]", row) for j, row in enumerate(_entries("routing", routing))]
     if [len(row) for row in rows] != [size] * size:
         raise ParameterError(
-            f"routing has rows of {[len(row) for row in rows]} entries for {size} stations: give "
-            f"{size} rows of {size} probabilities."
+            f"routing has rows of {said([len(row) for row in rows])} entries for {size} stations: "
+            f"give {size} rows of {size} probabilities."
         )
     for j, row in enumerate(rows):
         for k, probability in enumerate(row):
@@ -242,13 +258,15 @@ def _matrix(routing: ArrayLike, names: tuple[str, ...]) -> NDArray[np.float64]:
 
 
 def _is_one(value: object) -> bool:
-    return isinstance(value, str) or not isinstance(value, Iterable)
+    many = hasattr(value, "__len__") and getattr(value, "shape", None) != ()
+    return isinstance(value, str) or not many
 
 
 def _entries(name: str, values: object) -> list:
     if _is_one(values):
-        raise ParameterError(f"{name} = {values!r} is not a list: give one entry for each station.")
-    return list(values)
+        told = f"{name} = {said(values)}"
+        raise ParameterError(f"{told} is not a list: give one entry for each station.")
+    return listed(name, values)
 
 
 def _row(name: str, values: object) -> NDArray[np.float64]:

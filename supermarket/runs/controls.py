@@ -5,8 +5,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from supermarket.limits.mean_field.fixed_point import fixed_point
 from supermarket.models.jsq import numbers_of
-from supermarket.runs.run import Run
-from supermarket.validation import ParameterError, integer
+from supermarket.runs.run import Run, run_of
+from supermarket.validation import MOST_LEVELS, ParameterError, integer, numbers
 
 __all__ = ["level_control", "over_batches", "pair_control"]
 
@@ -49,7 +49,7 @@ def level_control(run: Run, level: int) -> NDArray[np.float64]:
     >>> bool(found.effective > 2 * len(share))  # as if the run were more than twice as long
     True
     """
-    level = integer("level", level, 1)
+    level = integer("level", level, 1, MOST_LEVELS)
     shares = _recorded(run, level)
     return over_batches(run, shares[:, level] - run.model.lam * shares[:, level - 1] ** run.model.d)
 
@@ -92,7 +92,7 @@ def pair_control(run: Run, first: int, second: int) -> NDArray[np.float64]:
     >>> bool(found.effective > 100 * len(run.batches["profile"]))
     True
     """
-    i, j = integer("first", first, 1), integer("second", second, 1)
+    i, j = (integer(*one, 1, MOST_LEVELS) for one in (("first", first), ("second", second)))
     top = max(i, j) + 1
     shares = _recorded(run, top)
     d, lam = run.model.d, run.model.lam
@@ -133,7 +133,11 @@ def over_batches(run: Run, values: ArrayLike) -> NDArray[np.float64]:
     >>> over_batches(run, [1.0, 3.0, 5.0, 6.0]).tolist()
     [2.0, 5.5]
     """
-    batches = len(run.batches["profile"])
+    batches, values = run_of(run).schedule.batches, numbers("values", values)
+    if values.shape != run.times.shape:
+        raise ParameterError(
+            f"values of shape {values.shape} must be one for each of {len(run.times)} times."
+        )
     ends = np.linspace(0.0, run.schedule.horizon, batches + 1)
     batch = np.searchsorted(ends[1:-1], run.times, side="right")
     seen = np.bincount(batch, minlength=batches)
@@ -147,7 +151,7 @@ def over_batches(run: Run, values: ArrayLike) -> NDArray[np.float64]:
 
 def _recorded(run: Run, level: int) -> NDArray[np.float64]:
     """Return the shares u_0, u_1, ... at the recorded times, up to this level at least."""
-    n, _, _ = numbers_of(run.model, distinct=False)
+    n, _, _ = numbers_of(run_of(run).model, distinct=False)
     shares = np.zeros((len(run.times), max(level + 1, run.path.shape[1])))
     shares[:, : run.path.shape[1]] = run.path / n
     return shares

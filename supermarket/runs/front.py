@@ -9,8 +9,8 @@ from supermarket import policies
 from supermarket.models.jsq import Supermarket
 from supermarket.runs.many import MOST_THREADS, run_points
 from supermarket.runs.run import Run
-from supermarket.runs.schedule import Schedule, schedule_of, seed_of, spawned
-from supermarket.validation import ParameterError, choice, integer
+from supermarket.runs.schedule import MOST_COPIES, Schedule, schedule_of, spawned
+from supermarket.validation import ParameterError, choice, integer, said, seed_of
 
 __all__ = ["simulate"]
 
@@ -143,6 +143,7 @@ def _prepare(
                 "engine = 'lanes' makes many copies at a time: say how many copies."
             )
         return module.prepare(model, schedule, seed_of(seed), start, *more)
+    schedule.allow(0.0, 0.0, copies=integer("copies", copies, 1, MOST_COPIES))
     seeds = spawned(seed, copies)
     if counted and (engine == _LANES or (engine == "auto" and model.n < 2**15)):
         from supermarket.runs.counts import lanes as replicas
@@ -167,7 +168,7 @@ def _room(model: object, engine: str) -> str:
         return {"JacksonNetwork": "stations", "PoolSystem": "pools"}[kind]
     if not isinstance(model, Supermarket):
         raise ParameterError(
-            f"model = {model!r} is no model: give a Supermarket(n, d, lam), a network of "
+            f"model = {said(model)} is no model: give a Supermarket(n, d, lam), a network of "
             "jackson_network, or a PoolSystem."
         )
     if not model.is_exponential or model.discipline != "fifo":

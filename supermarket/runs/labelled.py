@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.random import Generator, SeedSequence
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from supermarket.kernels.compiled import kernel
 from supermarket.kernels.event_loop import Tally, rule_of
@@ -18,7 +18,7 @@ from supermarket.runs.counts.clock import measure, with_room
 from supermarket.runs.counts.engines import events_of
 from supermarket.runs.run import Run, name_of_seed
 from supermarket.runs.schedule import Schedule
-from supermarket.validation import MOST_LEVELS, ParameterError, choice, integer
+from supermarket.validation import MOST_LEVELS, choice, integer, queue_lengths
 
 
 def prepare(
@@ -30,7 +30,7 @@ def prepare(
         named = str(choice("start", "empty" if start is None else start, ("empty",)))
         queues = np.zeros(n, dtype=np.int64)
     else:
-        queues, named = checked_lengths(start, n), "given"
+        queues, named = queue_lengths("lengths", start, n, MOST_LEVELS), "given"
     schedule.allow(events_of(model, schedule), (20.0 if n < 10**6 else 100.0) * model.d)
 
     def run() -> Run:
@@ -63,24 +63,6 @@ class _Queues:
 
     def grow(self) -> None:
         self.counts = np.append(self.counts, np.zeros_like(self.counts))
-
-
-def checked_lengths(lengths: ArrayLike, n: int) -> NDArray[np.int64]:
-    """Return `lengths` as n queue lengths, or raise a `ParameterError`."""
-    try:
-        queues = np.asarray(lengths)
-    except ValueError:
-        raise ParameterError(f"lengths must be n = {n} whole numbers, not lists of them.") from None
-    if queues.shape != (n,) or not np.issubdtype(queues.dtype, np.integer) or queues.min() < 0:
-        raise ParameterError(
-            f"lengths must be n = {n} whole numbers, none below 0; "
-            f"given: shape {queues.shape}, type {queues.dtype}."
-        )
-    if queues.max() > MOST_LEVELS:
-        raise ParameterError(
-            f"lengths must not exceed {MOST_LEVELS}: the longest is {queues.max()}."
-        )
-    return queues.astype(np.int64)
 
 
 @kernel(nogil=True)

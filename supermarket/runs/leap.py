@@ -48,8 +48,8 @@ from supermarket.models.jsq import Supermarket, numbers_of, supermarket_of
 from supermarket.policies.jsq import fixed_point_counts
 from supermarket.runs.counts.engines import start_counts
 from supermarket.runs.run import Run, name_of_seed
-from supermarket.runs.schedule import Schedule, schedule_of, seed_of, stack
-from supermarket.validation import ParameterError, arrival_rate, integer, real
+from supermarket.runs.schedule import Schedule, schedule_of, stack
+from supermarket.validation import ParameterError, arrival_rate, integer, real, seed_of
 
 __all__ = ["leap"]
 

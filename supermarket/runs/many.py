@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from numpy.random import SeedSequence
 
-from supermarket.validation import ParameterError, integer
+from supermarket.validation import ParameterError, instance, integer
 
 __all__ = ["run_points"]
 
@@ -66,9 +66,11 @@ def run_points(
 
     threads = integer("threads", threads, 1, MOST_THREADS)
     seed = integer("seed", seed, 0)
-    points = list(points)
+    instance("function", function, Callable, "give a function, such as simulate")
+    instance("points", points, Iterable, "give a list of keyword arguments")
+    points = [instance("points", one, Mapping, "give keyword arguments") for one in points]
     streams = SeedSequence(seed).spawn(len(points))
-    done = {} if done is None else done
+    done = {} if done is None else instance("done", done, dict, "give the one of before")
     if unknown := done.keys() - set(range(len(points))):
         raise ParameterError(
             f"done holds run {sorted(unknown)[0]} of {len(points)}: it belongs to other points."

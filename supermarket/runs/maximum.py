@@ -19,7 +19,7 @@ from supermarket.estimate.controls import controlled_interval
 from supermarket.estimate.intervals import Interval, batch_interval
 from supermarket.models.jsq import numbers_of
 from supermarket.runs.controls import over_batches
-from supermarket.runs.run import Run
+from supermarket.runs.run import Run, run_of
 from supermarket.validation import integer
 
 __all__ = ["outside_interval"]
@@ -72,7 +72,7 @@ def outside_interval(
     >>> bool(bound.high < 0.01)
     True
     """
-    n, d, lam = numbers_of(run.model, distinct=False)
+    n, d, lam = numbers_of(run_of(run).model, distinct=False)
     low, high = integer("low", low, 1), integer("high", high, low)
     seen = run.ends if controls is None else run.path
     counts = np.zeros((len(seen), max(high + 1, seen.shape[1])))

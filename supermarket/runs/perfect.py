@@ -32,11 +32,7 @@ from supermarket.kernels.compiled import kernel
 from supermarket.kernels.sampling import all_among, with_or_not
 from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.runs.counts.clock import with_room
-from supermarket.validation import (
-    ParameterError,
-    integer,
-    real,
-)
+from supermarket.validation import ParameterError, integer, real, seed_of
 
 __all__ = ["equilibrium_draws"]
 
@@ -106,8 +102,7 @@ def equilibrium_draws(
     n = integer("n", n, 1, MOST)
     draws = integer("draws", draws, 1, 10**8)
     max_hours = real("max_hours", max_hours, 0.0, open_low=True)
-    if not isinstance(seed, SeedSequence):
-        seed = SeedSequence(integer("seed", seed, 0))
+    seed = seed_of(seed)
     events = _expected_events(n, d, lam)
     if events > MOST_EVENTS:
         raise ParameterError(

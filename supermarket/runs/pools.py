@@ -30,8 +30,8 @@ from numpy.typing import ArrayLike, NDArray
 from supermarket.kernels.compiled import kernel
 from supermarket.models.pools import POLICIES, PoolSystem, ServerPools
 from supermarket.runs.run import Run, name_of_seed
-from supermarket.runs.schedule import Schedule, floats, stack
-from supermarket.validation import ParameterError, choice, integer
+from supermarket.runs.schedule import Schedule, stack
+from supermarket.validation import ParameterError, choice, integer, numbers
 
 _EVENTS_PER_CALL = 2**22  # some tenths of a second, so that Ctrl-C is heard
 _NANOSECONDS = 60.0  # a rough time of an event, to refuse what would take days
@@ -94,7 +94,7 @@ def _start(
     if isinstance(start, str):
         choice("start", start, ("optimum", "empty"))
         return pools.assignment(n, round(n * rho) if start == "optimum" else 0), start
-    shares = floats("start", start)
+    shares = numbers("start", start)
     inside = shares.shape == shape and np.all(shares <= pools.alpha[:, np.newaxis] + 1e-12)
     if not (inside and np.all(shares >= 0) and np.all(np.diff(shares, axis=1) <= 0)):
         raise ParameterError(

@@ -12,7 +12,17 @@ from numpy.typing import ArrayLike, NDArray
 import supermarket
 from supermarket.estimate.intervals import Interval, batch_interval, time_share_interval
 from supermarket.runs.schedule import Schedule
-from supermarket.validation import ParameterError, choice, integer, positive
+from supermarket.validation import (
+    ParameterError,
+    choice,
+    instance,
+    integer,
+    listed,
+    positive,
+    real,
+    said,
+    whole_numbers,
+)
 
 __all__ = ["Run"]
 
@@ -220,12 +230,13 @@ class Run:
         known = {name: make for name, make in _QUANTITIES.items() if _needs(name) in self.batches}
         self._check(quantity, known)
         if at is not None and quantity not in ("profile", "length", "maximum"):
-            raise ParameterError(f"at = {at!r} is for 'profile', 'length' and 'maximum' alone.")
+            raise ParameterError(f"at = {said(at)} is for 'profile', 'length' and 'maximum' alone.")
         relaxations = self.relaxations(relaxation_time)
         if quantity == "maximum" and at is not None:
             if relaxations is None:
                 raise ParameterError(f"{self!r} has no relaxation time that theory knows.")
-            share = sum(self.max_queue.get(int(length), 0.0) for length in np.ravel(at))
+            lengths = dict.fromkeys(whole_numbers("at", at).ravel().tolist())
+            share = sum(self.max_queue.get(length, 0.0) for length in lengths)
             return time_share_interval(share, relaxations, confidence, among=among)
         seen = known[quantity](self, at)
         if isinstance(seen, Interval):
@@ -276,7 +287,7 @@ class Run:
         seen: see `supermarket.estimate.intervals.time_share_interval` for what may be said of
         equilibrium.
         """
-        law = self.max_queue
+        share, law = real("share", share, 0.0, 1.0), self.max_queue
         lengths = sorted(law)
         below = np.cumsum([law[length] for length in lengths])
         low, middle, high = (
@@ -306,12 +317,7 @@ class _Seen(NamedTuple):
 def _profile(run: Run, at: Any) -> _Seen:
     profiles = run.batches["profile"]
     if "utility" in run.batches:
-        try:
-            c, j = at
-        except (TypeError, ValueError):
-            raise ParameterError(
-                f"at = {at!r} is no pair: give the class, from 0, and the number of tasks."
-            ) from None
+        c, j = listed("at", at, 2)  # the class, from 0, and the number of tasks
         classes, levels = profiles.shape[1:]
         c, j = integer("class", c, 0, classes - 1), integer("tasks", j, 1, levels)
         return _Seen(profiles[:, c, j - 1], controls=_controls(run)[:1])
@@ -382,6 +388,11 @@ def _needs(quantity: str) -> str:
         "length": "maximum", "mean queue": "maximum", "sojourn": "sojourns",
         "sojourn survival": "sojourns", "covariance": "squares",
     }.get(quantity, quantity)  # fmt: skip
+
+
+def run_of(given: object) -> Run:
+    """Return the run, or refuse what is none."""
+    return instance("run", given, Run, "give one of simulate")
 
 
 def name_of_seed(seed: SeedSequence) -> tuple[int, tuple[int, ...]]:

@@ -9,9 +9,22 @@ import numpy as np
 from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import ParameterError, choice, integer, positive, real
+from supermarket.validation import (
+    ParameterError,
+    affordable,
+    choice,
+    integer,
+    numbers,
+    positive,
+    real,
+    seed_of,
+)
 
 __all__ = ["Schedule"]
+
+MOST_COPIES = 10**6
+SHORTEST = 1e-290  # a horizon whose batches a double still divides by
+LOOK = 3e4  # nanoseconds that a batch, or a look at the state, costs beside its events
 
 
 @dataclass(frozen=True)
@@ -54,11 +67,11 @@ class Schedule:
     max_hours: float = 1.0
 
     def __post_init__(self) -> None:
-        horizon = positive("horizon", self.horizon)
+        horizon = real("horizon", self.horizon, SHORTEST)
         warmup = None if self.warmup is None else real("warmup", self.warmup, 0.0)
         batches = integer("batches", self.batches, 2, 10**6)
         choice("unit", self.unit, ("service", "steps"))
-        moments = floats("times", self.times)
+        moments = np.atleast_1d(numbers("times", self.times))
         if self.unit == "steps":
             if not (horizon.is_integer() and horizon >= batches):
                 raise ParameterError(
@@ -93,20 +106,32 @@ class Schedule:
         """The share of each batch in the horizon, shape (batches,)."""
         return np.diff(self.edges) / self.horizon
 
-    def allow(self, events: float, nanoseconds: float, what: str = "events") -> None:
-        """Refuse what takes too long.
+    def allow(
+        self,
+        events: float,
+        nanoseconds: float,
+        what: str = "events",
+        *,
+        copies: int = 1,
+        width: int = 100,
+    ) -> None:
+        """Refuse what takes too long, or more memory than there may be.
 
         Raises
         ------
         ParameterError
-            If so many events, of so many nanoseconds each, take longer than `max_hours`.
+            If so many events, of so many nanoseconds each, and the batches and looks of all
+            copies, each of so many numbers, take longer than `max_hours`, or too much memory.
         """
-        hours = events * nanoseconds * 1e-9 / 3600
+        looks = copies * (self.batches + len(self.times) + 30)
+        asked = f"{copies} x {self.batches} batches, each with {len(self.times)} times,"
+        affordable(asked, float(looks) * width, "choose fewer copies, batches or times", 5e8)
+        hours = (events * nanoseconds + looks * LOOK) * 1e-9 / 3600
         if hours > self.max_hours:
+            ahead = f", or pass max_hours={hours * 1.1:.2g} to go ahead" if hours < 1e7 else ""
             raise ParameterError(
                 f"about {events:.2g} {what} are asked for, which takes some {hours:.2g} hours: "
-                f"shorten the horizon ({self.horizon:g}), or pass max_hours={hours * 1.1:.2g} "
-                "to go ahead."
+                f"shorten the horizon ({self.horizon:g}){ahead}."
             )
 
     def follow(self, chain: "Measured") -> tuple[list[Any], list[Any]]:
@@ -156,23 +181,10 @@ def schedule_of(given: object) -> Schedule:
     return given if isinstance(given, Schedule) else Schedule(given)
 
 
-def seed_of(given: int | SeedSequence) -> SeedSequence:
-    """Return the seed sequence of a seed."""
-    return given if isinstance(given, SeedSequence) else SeedSequence(integer("seed", given, 0))
-
-
 def spawned(seed: int | SeedSequence, copies: int) -> list[SeedSequence]:
     """Return the streams of so many copies: number k depends on the seed and on k alone."""
-    root, copies = seed_of(seed), integer("copies", copies, 1, 10**6)
+    root, copies = seed_of(seed), integer("copies", copies, 1, MOST_COPIES)
     return [SeedSequence(root.entropy, spawn_key=(*root.spawn_key, k)) for k in range(copies)]
-
-
-def floats(name: str, values: ArrayLike) -> NDArray[np.float64]:
-    """Return a list of numbers, or one number, as an array."""
-    try:
-        return np.atleast_1d(np.asarray(values, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise ParameterError(f"{name} must be a list of numbers.") from None
 
 
 def stack(rows: list[NDArray], like: NDArray) -> NDArray:

@@ -276,8 +276,8 @@ def test_one_level_and_hardly_any_load():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"service": Lomax}, "is not a law of the service time: use one of"),
-        ({"service": "lomax"}, "service = 'lomax' is not a law of the service time"),
+        ({"service": Lomax}, "is no ServiceLaw: use a law of supermarket.service"),
+        ({"service": "lomax"}, "service = 'lomax' is no ServiceLaw"),
         ({"d": 0}, "d = 0 is out of range: choose 1 <= d"),
         ({"d": 2.0}, "d = 2.0 is not a whole number"),
         ({"lam": 1.2}, "lam = 1.2 is out of range: choose 0 < lam < 1"),

@@ -104,10 +104,10 @@ def test_three_limits_have_one_slope_and_moments_are_those_of_the_limit():
 @pytest.mark.parametrize(
     ("times", "noise", "options", "sentence"),
     [
-        ([0.0, 0.0], [0.0, 0.0], {}, "times must increase"),
+        ([0.0, 0.0], [0.0, 0.0], {}, "times must be an increasing list"),
         ([0.0], [0.0], {}, "two at least"),
         ([0.0, 1.0], [0.0], {}, "does not belong to 2 times"),
-        ([0.0, 1.0], [0.0, math.nan], {}, "does not belong to 2 times"),
+        ([0.0, 1.0], [0.0, math.nan], {}, "noise must be a list of finite numbers"),
         ([0.0, 1.0], [0.0, 0.0], {"start": (1.0,)}, r"start of shape \(1,\)"),
         ([0.0, 1.0], [0.0, 0.0], {"step": 0.0}, "step = 0 is out of range"),
     ],

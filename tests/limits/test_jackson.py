@@ -174,7 +174,7 @@ def test_a_row_that_sums_to_one_but_for_rounding_is_taken():
     [
         ({"times": [2.0, 1.0]}, "times must be an increasing list"),
         ({"times": "soon"}, "times must be a list of numbers"),
-        ({"times": []}, "at least one time"),
+        ({"times": []}, "one at least"),
         ({"times": [-1.0]}, "none below 0"),
         ({"start": "full"}, "use 'empty', 'fixed point'"),
         ({"start": [[1.0], [1.0]]}, "start holds 2 profiles: give one for each station (a, b, c)"),

@@ -142,7 +142,7 @@ def test_counts_of_states_do_not_depend_on_the_order():
 
 @pytest.mark.parametrize("lengths", [[1, 2], [0, 0, 5], [0, 0, -1], [0.5, 1, 1]])
 def test_a_state_that_is_not_one(lengths):
-    with pytest.raises(ParameterError, match="a state of this chain is 3 whole numbers from 0 to"):
+    with pytest.raises(ParameterError, match="lengths must be n = 3 whole numbers from 0 to"):
         small_chain(Supermarket(3, 2, 0.7), 4).index(lengths)
 
 

@@ -13,7 +13,15 @@ from supermarket.limits.fifo.by_phases import by_phases
 from supermarket.limits.fifo.sojourn import sojourn_survival
 from supermarket.models.jsq import Supermarket, supermarket_of
 from supermarket.service import Exponential, ServiceLaw
-from supermarket.validation import ParameterError, choice, integer, real
+from supermarket.validation import (
+    ParameterError,
+    affordable,
+    choice,
+    instance,
+    integer,
+    numbers,
+    real,
+)
 
 __all__ = ["CavityEquilibrium", "cavity"]
 
@@ -174,7 +182,9 @@ class CavityEquilibrium:
             If the discipline is not 'fifo', or a queue is longer than the last level.
         """
         self._needs_fifo("draw")
+        instance("rng", rng, np.random.Generator, "make one with np.random.default_rng(seed)")
         size = integer("size", size, 0)
+        affordable(f"size = {size}", 10.0 * size, "draw fewer at a time")
         uniform = 1 - rng.random(size)
         lengths = np.searchsorted(-self.tail, -uniform, side="right") - 1
         if size and np.max(lengths) == self.levels:
@@ -204,6 +214,7 @@ class CavityEquilibrium:
         ndarray of float64, of the shape of `times`
         """
         self._needs_fifo("sojourn_survival")
+        times = numbers("times", times)
         return sojourn_survival(
             unit(self.service),
             self._panels(self.levels),
@@ -211,7 +222,7 @@ class CavityEquilibrium:
             self.log_rates + math.log(self.service.mean),
             self.lam * self.service.mean,
             self.d,
-            np.asarray(times, dtype=np.float64) / self.service.mean,
+            times / self.service.mean,
         )
 
     def _panels(self, levels: int) -> np.ndarray:
@@ -298,7 +309,7 @@ def cavity(
     d, lam, service, discipline = model.d, model.lam, model.service, model.discipline
     choice("policy", model.policy, ["jsq"])
     lam = real("lam", lam, 0.0, 1 / service.mean, open_low=True, open_high=True)
-    levels = integer("levels", levels, 1)
+    levels = integer("levels", levels, 1, 10**6)
     choice("method", method, _METHODS)
     choice("arithmetic", arithmetic, ["auto", "linear", "log"])
     # insensitive disciplines: the exponential law has the same queue lengths

@@ -128,6 +128,9 @@ def too_deep(log_tail: float, d: int) -> bool:
 @kernel
 def geometric(ratio: float, d: int) -> float:
     """Return ``1 + ratio + ... + ratio**(d-1)``."""
+    if d > 1000:
+        below = ratio - 1.0
+        return np.expm1(d * np.log1p(below)) / below if below != 0.0 else float(d)
     total = 1.0
     for _ in range(d - 1):
         total = total * ratio + 1.0

@@ -53,8 +53,8 @@ def recursion(beta: float, d: int, levels: int) -> NDArray[np.float64]:
     >>> recursion(3.0, 2, 6).round(4).tolist()
     [1.0, 2.0, 3.0, 5.0, 8.0, 13.0, 21.0]
     """
-    whole, part = _parts(beta, d)
-    levels = integer("levels", levels, 1)
+    whole, part, d = _parts(beta, d)
+    levels = integer("levels", levels, 1, 10**6)
     weights = (d - 1) * np.append(np.ones(whole - 1), part)
     values = np.ones(whole + levels)  # values[whole - 1 + k] is R_k
     with np.errstate(over="ignore", invalid="ignore"):
@@ -88,7 +88,8 @@ def growth(beta: float, d: int) -> Computed:
     >>> round(growth(3.0, 2).estimate, 6)
     0.694242
     """
-    levels = math.floor(640 / math.log(characteristic_roots(beta, d)[0].real))
+    log = math.log(characteristic_roots(beta, d)[0].real)
+    levels = math.floor(640 / max(log, 1e-3))
     return doubly_exponential_limit(-recursion(beta, d, min(levels, 20_000)), d)
 
 
@@ -114,7 +115,7 @@ def characteristic_roots(beta: float, d: int) -> NDArray[np.complex128]:
     >>> [round(float(abs(root)), 4) for root in characteristic_roots(3.0, 2)]
     [1.618, 0.618, 0.0]
     """
-    whole, part = _parts(beta, d)
+    whole, part, d = _parts(beta, d)
     roots = np.roots(np.append(1.0, (1 - d) * np.append(np.ones(whole - 1), part)))
     roots = np.append(roots, np.zeros(whole - len(roots)))  # np.roots strips those at 0
     return roots[np.argsort(-np.abs(roots))].astype(np.complex128)
@@ -145,7 +146,7 @@ def log_prefactor(log_tail: ArrayLike, beta: float, d: int, delta: float = 0.0) 
     ndarray of float64, shape (levels + 1,)
         NaN for k below ``floor(beta)``.
     """
-    whole, part = _parts(beta, d)
+    whole, part, d = _parts(beta, d)
     delta = real("delta", delta, 0.0, 1.0, open_high=True)
     if delta > 0 and part > 0:
         raise ParameterError(
@@ -174,7 +175,7 @@ def log_prefactor_limit(beta: float, c: float, d: int, lam: float) -> float:
     lam : float
         Arrival rate per server, in (0, 1).
     """
-    _, part = _parts(beta, d)
+    _, part, _ = _parts(beta, d)
     if part == 0:
         raise ParameterError(
             f"beta = {beta:g} is a whole number, where the prefactor grows with k: "
@@ -212,7 +213,7 @@ def sharp_log_tail(
     ndarray of float64, shape (levels + 1,)
         NaN for k below ``floor(beta)``.
     """
-    whole, part = _parts(beta, d)
+    whole, part, _ = _parts(beta, d)
     log_rates = np.append(np.asarray(log_rates, dtype=np.float64), np.nan)
     front = math.log(lam * c) - scipy.special.gammaln(beta)
     if part > 0:
@@ -239,8 +240,8 @@ def _log_beta(part: float) -> float:
     return math.log(math.pi / math.sin(math.pi * part))
 
 
-def _parts(beta: float, d: int) -> tuple[int, float]:
-    """Return the whole part of beta and what is left, after a check."""
+def _parts(beta: float, d: int) -> tuple[int, float, int]:
+    """Return the whole part of beta, what is left, and d, checked."""
     edge = critical_beta(d)
     beta = real("beta", beta)
     if not edge < beta <= 1000:
@@ -248,4 +249,4 @@ def _parts(beta: float, d: int) -> tuple[int, float]:
             f"beta = {beta:.16g} with d = {d} has no doubly exponential tail to iterate: choose "
             f"d/(d-1) = {edge:.16g} < beta <= 1000."
         )
-    return math.floor(beta), beta - math.floor(beta)
+    return math.floor(beta), beta - math.floor(beta), int(d)

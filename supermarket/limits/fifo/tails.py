@@ -22,7 +22,7 @@ from supermarket.limits.fifo.cavity import CavityEquilibrium, cavity
 from supermarket.limits.fifo.deep_tails import DEEPEST, DeepTail, deep_tail
 from supermarket.models.jsq import Supermarket
 from supermarket.service import Lomax
-from supermarket.validation import ParameterError, arrival_rate, integer, real
+from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, integer, numbers, real
 
 __all__ = [
     "critical_beta",
@@ -48,7 +48,7 @@ def critical_beta(d: int) -> float:
     >>> critical_beta(2), critical_beta(3)
     (2.0, 1.5)
     """
-    d = integer("d", d, 2)
+    d = integer("d", d, 2, EXACT_MAX)
     return d / (d - 1)
 
 
@@ -80,7 +80,7 @@ def q_exponent(beta: float, d: int) -> float:
     >>> round(q_exponent(2.5, 2), 6), round(q_exponent(3, 2), 6)
     (0.449984, 0.694242)
     """
-    edge = critical_beta(d)
+    edge, d = critical_beta(d), int(d)
     if isinstance(beta, float | np.floating) and beta == math.inf:
         return 1.0
     beta = real("beta", beta)
@@ -123,7 +123,7 @@ def power_law_exponent(beta: float, d: int) -> float:
     >>> round(power_law_exponent(1.5, 2), 6), round(power_law_exponent(1.3, 3), 6)
     (1.0, 0.75)
     """
-    edge = critical_beta(d)
+    edge, d = critical_beta(d), int(d)
     beta = real("beta", beta)
     if not 1 < beta < edge:
         raise ParameterError(
@@ -162,9 +162,15 @@ def power_law_constant(beta: float, c: float, d: int, lam: float) -> float:
     0.686
     """
     power_law_exponent(beta, d)
-    c = real("c", c, 0.0, open_low=True)
-    lam = arrival_rate(lam)
+    beta, d, c, lam = float(beta), int(d), real("c", c, 0.0, open_low=True), arrival_rate(lam)
     u = 1 - (d - 1) * (beta - 1)
+    log = math.log(lam) + math.log(c) - math.log(beta - 1)
+    log = (log + (beta - 1) * (math.log(lam) + math.log(d / u))) / u
+    if log > 709:
+        raise ParameterError(
+            f"beta = {beta:.16g} with d = {d} is so near d/(d-1) that K = exp({log:.4g}) is more "
+            "than a double holds: choose a smaller beta."
+        )
     return (lam * c / (beta - 1) * (lam * d / u) ** (beta - 1)) ** (1 / u)
 
 
@@ -200,7 +206,7 @@ def critical_decay_rate(c: float, lam: float, d: int) -> float:
     >>> round(critical_decay_rate(1.0, 0.9, 2), 8)
     0.47374193
     """
-    d = integer("d", d, 2)
+    d = integer("d", d, 2, EXACT_MAX)
     c = real("c", c, 0.0, open_low=True)
     lam = arrival_rate(lam)
     s = 1 / (d - 1)
@@ -543,7 +549,10 @@ def limit_of(sequence: ArrayLike, rounding: float) -> Computed:
     >>> round(found.estimate, 12)
     2.0
     """
-    return _limit(np.asarray(sequence, dtype=np.float64), 1, rounding)
+    terms, rounding = numbers("sequence", sequence), real("rounding", rounding, 0.0)
+    if terms.ndim != 1 or len(terms) < 3:
+        raise ParameterError(f"sequence of shape {terms.shape} must be a list of 3 terms or more.")
+    return _limit(terms, 1, rounding)
 
 
 def _limit(sequence: np.ndarray, order: int, rounding: float) -> Computed:

@@ -21,6 +21,7 @@ from supermarket.validation import (
     MOST_QUEUES,
     ParameterError,
     arrival_rate,
+    increasing_times,
     integer,
     profile_of,
     real,
@@ -185,15 +186,16 @@ def critical_arrival_rate(n: int, d: int, alpha: float, k: int = 1) -> float:
 
     n, d = _sizes(n, d, True)
     alpha, k = real("alpha", alpha, 0.0, open_low=True), integer("k", k, 1)
+    scale = _power(d, k)
 
     def excess(xi: float) -> float:
-        soft = soft_barrier(Supermarket(n, d, 1 - (xi + math.log(d)) / float(d) ** k), k)
+        soft = soft_barrier(Supermarket(n, d, 1 - (xi + math.log(d)) / scale), k)
         return -soft.c * soft.barrier - math.log(alpha)
 
     least, most = -0.999 * math.log(d), min(d - math.log(d) - 1, 50.0)
     if d < 3 or excess(least) < 0 or excess(most) > 0:
         raise ParameterError(f"d = {d} is too small for alpha = {alpha:g}: choose a larger d.")
-    return 1 - (brentq(excess, least, most) + math.log(d)) / float(d) ** k
+    return 1 - (brentq(excess, least, most) + math.log(d)) / scale
 
 
 def barrier_rate(n: int, d: int, alpha: float, k: int = 1) -> float:
@@ -214,7 +216,7 @@ def barrier_rate(n: int, d: int, alpha: float, k: int = 1) -> float:
     """
     n, d = _sizes(n, d, True)
     alpha, k = real("alpha", alpha), integer("k", k, 1)
-    return arrival_rate(1 - (math.log(d) + alpha * d / math.sqrt(n)) / float(d) ** k)
+    return arrival_rate(1 - (math.log(d) + alpha * d / math.sqrt(n)) / _power(d, k))
 
 
 def fluid_limit(lam: float, times: ArrayLike, *, start: ArrayLike = (1.0,)) -> ConstrainedFlow:
@@ -256,7 +258,8 @@ def fluid_limit(lam: float, times: ArrayLike, *, start: ArrayLike = (1.0,)) -> C
     """
     lam = real("lam", lam, 0.0)
     g = profile_of("start", start)
-    last = float(np.max(np.atleast_1d(np.asarray(times, dtype=np.float64)), initial=0.0))
+    times = increasing_times(times)
+    last = float(times[-1])
     if not last * lam < 1e4:
         raise ParameterError(
             f"lam = {lam:g} up to time {last:g} fills too many levels: stop sooner."
@@ -296,6 +299,16 @@ def overflow_lag(lam: float, d: float) -> float:
     """
     lam, d = real("lam", lam, 1.0, open_low=True), real("d", d, 2.0)
     return 1 / ((lam - 1) * d)
+
+
+def _power(d: int, k: int) -> float:
+    """Return d**k, or refuse what makes 1 - lam less than a double tells from 0."""
+    if k * math.log(d) > 36:
+        raise ParameterError(
+            f"k = {k} with d = {d} puts the arrival rate within 1e-15 of 1, where a double does "
+            "not tell it from 1: choose a smaller k or d."
+        )
+    return float(d) ** k
 
 
 def _sizes(n: int, d: int, replacement: bool) -> tuple[int, int]:

@@ -21,7 +21,16 @@ from numpy.random import SeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.kernels.compiled import kernel
-from supermarket.validation import ParameterError, integer, real
+from supermarket.validation import (
+    ParameterError,
+    affordable,
+    increasing_times,
+    instance,
+    integer,
+    listed,
+    real,
+    seed_of,
+)
 
 __all__ = ["ReflectedOverflow", "effective_barrier", "exponential", "linear_covariance", "paths"]
 
@@ -58,6 +67,37 @@ class ReflectedOverflow(NamedTuple):
 
 Overflow = LinearOverflow | ExponentialOverflow | ReflectedOverflow
 
+HUGE = 1e100  # so that squares and quotients of parameters stay finite
+MOST_UNITS = 1e15  # of time: beyond, doubling an interval rounds away what happens in it
+MOST_STEPS = 1e9  # some ten seconds or more
+
+
+def overflow_of(given: object, kinds: tuple[type, ...] = ()) -> Overflow:
+    """Return an overflow, of one of these kinds, with its numbers checked."""
+    kinds = kinds or (LinearOverflow, ExponentialOverflow, ReflectedOverflow)
+    overflow = instance("overflow", given, kinds, "make one of these")
+    ranges = {"barrier": (-HUGE, HUGE), "alpha": (1 / HUGE, HUGE), "c": (1 / HUGE, HUGE)}
+    each = {name: real(name, x, *ranges[name]) for name, x in overflow._asdict().items()}
+    if "c" in each and -each["c"] * each["barrier"] > 700:
+        raise ParameterError(
+            f"barrier = {each['barrier']:g} with c = {each['c']:g} makes the slope exp(-c barrier) "
+            "more than a double holds: choose a higher barrier."
+        )
+    return type(overflow)(**each)
+
+
+def steps_of(overflow: Overflow, length: float, step: float, paths: int) -> None:
+    """Refuse a number of steps that would take too long."""
+    if isinstance(overflow, LinearOverflow):
+        return
+    least = step
+    if isinstance(overflow, ExponentialOverflow):
+        least = min(step, max(0.1 / overflow.c**2, 1e-300))  # near the barrier
+    most = f"{paths} paths of length {length:g} in steps of {least:.2g}"
+    affordable(
+        most, paths * length / least, "choose fewer, a longer step or a smaller c", MOST_STEPS
+    )
+
 
 def exponential(alpha: float, c: float) -> ExponentialOverflow:
     """Return the overflow dL = (alpha / c) (exp(c Z_k) - 1) dt, for d_n / sqrt(n) -> c.
@@ -74,8 +114,8 @@ def exponential(alpha: float, c: float) -> ExponentialOverflow:
     0.3466
     """
     alpha = real("alpha", alpha, 0.0, open_low=True)
-    c = real("c", c, 0.0, open_low=True)
-    return ExponentialOverflow(c, -math.log(alpha) / c)
+    c = real("c", c, 1 / HUGE, HUGE)
+    return overflow_of(ExponentialOverflow(c, -math.log(alpha) / c))
 
 
 def effective_barrier(soft: ExponentialOverflow) -> float:
@@ -95,6 +135,7 @@ def effective_barrier(soft: ExponentialOverflow) -> float:
     >>> round(effective_barrier(exponential(1.0, 2.0)), 4)
     0.4045
     """
+    soft = overflow_of(soft, (ExponentialOverflow,))
     return soft.barrier + (2 * math.log(soft.c) - np.euler_gamma) / soft.c
 
 
@@ -126,11 +167,15 @@ def linear_covariance(alpha: float, k: int = 1, time: float = math.inf) -> NDArr
     """
     from scipy.linalg import expm
 
-    alpha = real("alpha", alpha, 0.0, open_low=True)
-    k = integer("k", k, 1)
+    alpha = real("alpha", alpha, 1 / HUGE, HUGE)
+    k, time = integer("k", k, 1), math.inf if time == math.inf else real("time", time, 0.0)
     if math.isinf(time) and k == 1:
         return np.array([[2.0, alpha], [alpha, alpha**2]]) / (2 + alpha)
-    time = real("time", time, 0.0)
+    if not time * (2 + alpha) < MOST_UNITS:
+        raise ParameterError(
+            f"time = {time:g} with alpha = {alpha:g} is out of range: choose (2 + alpha) time "
+            f"below {MOST_UNITS:.0e}."
+        )
     # Van Loan: the integral of exp(A s) N exp(A' s) from the exponential of one larger matrix, over
     # a short time, which is then doubled.
     drift, noise = _linear_drift(alpha, k), np.diag([2.0, 0.0])
@@ -227,30 +272,27 @@ def paths(
     >>> found.shape, bool(found[:, :, 0].max() <= 1.0)
     ((10, 2, 2), True)
     """
-    times = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    if times.ndim != 1 or len(times) == 0 or not np.all(np.isfinite(times)):
-        raise ParameterError("times must be a list of finite numbers.")
-    if times[0] < 0 or np.any(np.diff(times) <= 0):
-        raise ParameterError("times must increase, none below 0.")
+    overflow, times = overflow_of(overflow), increasing_times(times)
     replicas = integer("replicas", replicas, 1)
+    affordable(f"replicas = {replicas}", 2.0 * replicas * len(times), "choose fewer")
     back = 1.0 if integer("k", k, 1) == 1 else 0.0
-    x, y = (real("start", value) for value in start)
+    x, y = (real("start", value) for value in listed("start", start, 2))
     step = real("step", step, 0.0, open_low=True)
-    rng = np.random.default_rng(seed)
+    steps_of(overflow, float(times[-1]), step, replicas)
+    rng = np.random.default_rng(seed_of(seed))
     found = np.empty((replicas, len(times), 2))
     if isinstance(overflow, ReflectedOverflow):
-        barrier = real("barrier", overflow.barrier)
+        barrier = overflow.barrier
         if x > barrier:
             raise ParameterError(
                 f"start = {x:g} lies above the barrier {barrier:g}: start at or below it."
             )
         _reflected(rng, barrier, back, x, y, times, step, found)
     elif isinstance(overflow, ExponentialOverflow):
-        c, barrier = real("c", overflow.c, 0.0, open_low=True), real("barrier", overflow.barrier)
-        given, effective = ExponentialOverflow(c, barrier), effective_barrier(overflow)
-        _exponential(rng, given, effective, back, (x, y), times, step, found)
+        effective = effective_barrier(overflow)
+        _exponential(rng, overflow, effective, back, (x, y), times, step, found)
     else:
-        _linear(rng, real("alpha", overflow.alpha, 0.0, open_low=True), k, x, y, times, found)
+        _linear(rng, overflow.alpha, k, x, y, times, found)
     return found
 
 

@@ -30,10 +30,20 @@ from supermarket.limits.growing.diffusions import (
     ReflectedOverflow,
     exponential,
     linear_covariance,
+    overflow_of,
     overflowed,
     paths,
+    steps_of,
 )
-from supermarket.validation import ParameterError, integer, real
+from supermarket.validation import (
+    ParameterError,
+    counts_of,
+    increasing_times,
+    integer,
+    numbers,
+    real,
+    seed_of,
+)
 
 __all__ = ["driven", "job_noise", "mean_at", "moments_at", "three_limits"]
 
@@ -70,7 +80,7 @@ def job_noise(counts: ArrayLike, times: ArrayLike, lam: float) -> Floats:
     >>> abs(job_noise(still, [0.0, 1.0, 2.0], lam=0.9)).round(12).tolist()
     [0.0, 0.0, 0.0]
     """
-    counts, times = np.asarray(counts), _increasing(times)
+    counts, times = counts_of(counts), _increasing(times)
     if counts.ndim != 2 or len(counts) != len(times) or counts.shape[1] < 2:
         raise ParameterError(
             f"counts of shape {counts.shape} do not belong to {len(times)} times: give a row for "
@@ -139,15 +149,15 @@ def driven(
     >>> found.shape, bool(found[:, 0].max() <= 1.0)
     ((3, 2), True)
     """
-    times, noise = _increasing(times), np.asarray(noise, dtype=np.float64)
+    times, noise = _increasing(times), numbers("noise", noise)
     rows = np.atleast_2d(noise)
-    if rows.ndim != 2 or rows.shape[1] != len(times) or not np.all(np.isfinite(rows)):
+    if rows.ndim != 2 or rows.shape[1] != len(times):
         raise ParameterError(
             f"noise of shape {noise.shape} does not belong to {len(times)} times: give finite "
             "numbers, one for each time."
         )
     step = real("step", step, 0.0, open_low=True)
-    begun = np.asarray(start, dtype=np.float64)
+    begun = numbers("start", start)
     if begun.shape[-1:] not in ((2,), (3,)) or begun.shape[:-1] not in ((), (len(rows),)):
         raise ParameterError(
             f"start of shape {begun.shape}: give Z_k, Z_(k+1) and perhaps Z_(k+2), for "
@@ -155,13 +165,15 @@ def driven(
         )
     starts = np.zeros((len(rows), 3))
     starts[:, : begun.shape[-1]] = begun
+    overflow = overflow_of(overflow)
     rule = _rule(overflow, 1.0 if integer("k", k, 1) == 1 else 0.0)
     if rule.kind == _REFLECTED:
         above = np.maximum(starts[:, 0] - rule.one, 0.0)
         starts[:, 0] -= above
         starts[:, 1] += above
     found = np.empty((*rows.shape, 2))
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed_of(seed))
+    steps_of(overflow, float(times[-1] - times[0]), step, len(rows))
     _drive(rng, rule, starts, times, rows, step, found)
     return found[0] if noise.ndim == 1 else found
 
@@ -189,6 +201,7 @@ def three_limits(alpha: float, c: float = 1.0) -> dict[str, Overflow]:
     """
     soft = exponential(alpha, c)
     hard = ReflectedOverflow(soft.barrier + 0.0)
+    alpha = real("alpha", alpha)  # above 0, as `exponential` has seen
     return {"linear": LinearOverflow(alpha), "exponential": soft, "reflected": hard}
 
 
@@ -204,6 +217,7 @@ def moments_at(overflow: Overflow, time: float, k: int = 2) -> tuple[float, floa
     >>> [round(value, 3) for value in moments_at(LinearOverflow(1.0), 1.0)]
     [1.055, 0.377, 0.19]
     """
+    overflow, time, k = _checked(overflow, time, k)
     if isinstance(overflow, LinearOverflow):
         covariance = linear_covariance(overflow.alpha, k, time)
         return float(covariance[0, 0]), float(covariance[0, 1]), float(covariance[1, 1])
@@ -222,7 +236,12 @@ def mean_at(overflow: Overflow, time: float, k: int = 2) -> float:
     >>> round(mean_at(exponential(1.0, 1.0), 1.0), 2)  # what overflows is more than what is missing
     -0.15
     """
+    overflow, time, k = _checked(overflow, time, k)
     return 0.0 if isinstance(overflow, LinearOverflow) else _simulated(overflow, time, k)[0]
+
+
+def _checked(overflow: Overflow, time: float, k: int) -> tuple[Overflow, float, int]:
+    return overflow_of(overflow), real("time", time, 0.0), integer("k", k, 1)
 
 
 @cache
@@ -249,20 +268,14 @@ class _Rule(NamedTuple):
 def _rule(overflow: Overflow, back: float) -> _Rule:
     """Return what the compiled loop knows of the diffusion."""
     if isinstance(overflow, LinearOverflow):
-        return _Rule(_LINEAR, real("alpha", overflow.alpha, 0.0, open_low=True), 0.0, back)
+        return _Rule(_LINEAR, overflow.alpha, 0.0, back)
     if isinstance(overflow, ExponentialOverflow):
-        c = real("c", overflow.c, 0.0, open_low=True)
-        return _Rule(_EXPONENTIAL, c, float(overflow.barrier), back)
-    return _Rule(_REFLECTED, real("barrier", overflow.barrier), 0.0, back)
+        return _Rule(_EXPONENTIAL, overflow.c, overflow.barrier, back)
+    return _Rule(_REFLECTED, overflow.barrier, 0.0, back)
 
 
 def _increasing(times: ArrayLike) -> Floats:
-    times = np.atleast_1d(np.asarray(times, dtype=np.float64))
-    if times.ndim != 1 or len(times) < 2 or not np.all(np.isfinite(times)):
-        raise ParameterError("times must be a list of finite numbers, two at least.")
-    if np.any(np.diff(times) <= 0):
-        raise ParameterError("times must increase.")
-    return times
+    return increasing_times(times, least=2, low=-math.inf)
 
 
 @kernel(nogil=True)

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import ParameterError, real
+from supermarket.validation import ParameterError, increasing_times, numbers, real
 
 __all__ = ["reflect"]
 
@@ -55,9 +55,16 @@ def reflect(path: ArrayLike, barrier: ArrayLike) -> tuple[NDArray[np.float64], N
     >>> reflected.tolist(), pushed.tolist()
     ([0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 1.0, 2.0])
     """
-    path, barrier = (np.asarray(values, dtype=np.float64) for values in (path, barrier))
-    if path.ndim == 0 or path.shape[-1] == 0 or np.any(np.isnan(path)) or np.any(np.isnan(barrier)):
-        raise ParameterError("path and barrier must be numbers, the path at one time at least.")
+    path, barrier = (numbers(*one, finite=False) for one in (("path", path), ("barrier", barrier)))
+    if path.ndim == 0 or path.shape[-1] == 0:
+        raise ParameterError("path must hold its values at one time at least.")
+    try:
+        np.broadcast_shapes(path.shape[:-1], barrier.shape)
+    except ValueError:
+        raise ParameterError(
+            f"barrier of shape {barrier.shape} does not belong to paths of shape {path.shape}: "
+            "give one for each path, or one for all."
+        ) from None
     excess = np.maximum(path - barrier[..., np.newaxis], 0.0)
     pushed = np.maximum.accumulate(excess, axis=-1)
     return path - pushed, pushed
@@ -124,9 +131,10 @@ def constrained_flow(
     """
     from scipy.integrate import solve_ivp
 
-    rates, barrier, start, times = (
-        np.asarray(values, dtype=np.float64) for values in (rates, barrier, start, times)
+    rates, barrier, start = (
+        numbers(*one) for one in (("rates", rates), ("barrier", barrier), ("start", start))
     )
+    times = increasing_times(times)
     inflow = real("inflow", inflow, 0.0)
     r = len(start) if start.ndim == 1 else 0
     if r == 0 or rates.shape != (r, r) or barrier.shape != (r,):
@@ -134,12 +142,8 @@ def constrained_flow(
             f"rates of shape {rates.shape}, barrier {barrier.shape} and start {start.shape} do not "
             "belong together: give (r, r), (r,) and (r,)."
         )
-    if not (np.all(np.isfinite(rates)) and np.all(start <= barrier)):
-        raise ParameterError("start must not lie above the barrier, and rates must be finite.")
-    if times.ndim != 1 or len(times) == 0 or not np.all(np.isfinite(times)):
-        raise ParameterError("times must be a list of finite numbers.")
-    if times[0] < 0 or np.any(np.diff(times) <= 0):
-        raise ParameterError("times must increase, none below 0.")
+    if not np.all(start <= barrier):
+        raise ParameterError("start must not lie above the barrier.")
 
     now, y = 0.0, np.concatenate([start, np.zeros(r)])
     found, history = np.zeros((len(times), 2 * r)), [(0.0, _holds(rates, inflow, barrier, start))]

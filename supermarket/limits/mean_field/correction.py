@@ -80,8 +80,10 @@ def profile_correction(model: Supermarket, levels: int) -> NDArray[np.float64]:
     if not model.replacement:
         variance -= pi * (1 - pi)  # beta_1 and beta'' are in proportion
     pairs = d * (d - 1) / 2
-    for below in range(levels):
+    for below in range(len(pi) - 1):
         x = pi[below]
+        if x == 0:  # and so is all that follows
+            break
         correction[below + 1] = lam * (
             d * x ** (d - 1) * correction[below] + pairs * x ** (d - 2) * variance[below]
         )

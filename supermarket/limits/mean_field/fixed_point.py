@@ -8,9 +8,11 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.limits.mean_field.flow import solved
 from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.validation import (
     ParameterError,
+    affordable,
     increasing_times,
     integer,
     profile_of,
@@ -194,6 +196,7 @@ def max_queue_law_one_choice(model: Supermarket) -> NDArray[np.float64]:
     if d > 1:
         raise ParameterError(f"d = {d} is out of range: this is the law for d = 1.")
     levels = int((math.log(n) + 42) / -math.log(lam)) + 1
+    affordable(f"a law of {levels:.3g} levels", float(levels), "choose a smaller lam", 10**7)
     at_most = np.exp(n * np.log1p(-(lam ** np.arange(1.0, levels + 1))))
     return np.diff(at_most, prepend=0.0)
 
@@ -281,6 +284,8 @@ def relaxation_time(model: Supermarket) -> float:
     """
     _, d, lam = numbers_of(model)
     if d == 1:
+        if lam > 1 - 1e-6:  # where the root of lam would lose its digits
+            return ((1 + math.sqrt(lam)) / (1 - lam)) ** 2
         return (1 - math.sqrt(lam)) ** -2
     rates = []  # a_1, a_2, ... as far as anything moves up
     while not rates or rates[-1] > 1e-20:
@@ -328,8 +333,6 @@ def trajectory(
     [[1.0, 0.509, 0.079, 0.001], [1.0, 0.784, 0.459, 0.142]]
     """
     _, d, lam = numbers_of(model)
-    from scipy.integrate import solve_ivp
-
     times = increasing_times(times)
     v = profile_of("start", start)
     if levels is None:
@@ -343,22 +346,10 @@ def trajectory(
         padded[1:-1] = inner
         return lam * -np.diff(padded[:-1] ** d) + np.diff(padded[1:])
 
-    if times[-1] == 0:
-        return padded[np.newaxis, :-1].copy()
-    solution = solve_ivp(
-        slope,
-        (0.0, times[-1]),
-        padded[1:-1].copy(),
-        method="LSODA",
-        lband=1,  # dv_k/dt depends on the neighbours of v_k alone
-        uband=1,
-        t_eval=times,
-        rtol=1e-9,
-        atol=1e-12,
+    # dv_k/dt depends on the neighbours of v_k alone.
+    return np.column_stack(
+        [np.ones(len(times)), solved(slope, times, padded[1:-1].copy(), lband=1, uband=1)]
     )
-    if not solution.success:
-        raise ArithmeticError(f"the ODE solver stopped: {solution.message}")
-    return np.column_stack([np.ones(len(times)), solution.y.T])
 
 
 def _exponents(d: int, levels: int) -> NDArray[np.float64]:

@@ -44,6 +44,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from supermarket.limits.mean_field.flow import solved
 from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.validation import (
     EXACT_MAX,
@@ -262,8 +263,6 @@ def memory_trajectory(
     [0.0, 0.692, 0.8]
     """
     _, d, lam = numbers_of(model, "memory")
-    from scipy.integrate import solve_ivp
-
     times = increasing_times(times)
     v = profile_of("start", start)
     padded = np.zeros(len(v) + memory_max_queue(Supermarket(10**12, d, lam, policy="memory")) + 3)
@@ -273,15 +272,7 @@ def memory_trajectory(
         padded[1:-1] = inner
         return _slope(lam, d, padded)
 
-    if times[-1] == 0:
-        return padded[np.newaxis, :-1].copy()
-    solution = solve_ivp(
-        slope, (0.0, times[-1]), padded[1:-1].copy(), method="LSODA", t_eval=times, rtol=1e-9,
-        atol=1e-12,
-    )  # fmt: skip
-    if not solution.success:
-        raise ArithmeticError(f"the ODE solver stopped: {solution.message}")
-    return np.column_stack([np.ones(len(times)), solution.y.T])
+    return np.column_stack([np.ones(len(times)), solved(slope, times, padded[1:-1].copy())])
 
 
 def _slope(lam: float, d: int, padded: NDArray[np.float64]) -> NDArray[np.float64]:

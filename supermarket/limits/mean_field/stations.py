@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.limits.mean_field.fixed_point import fixed_point, log_fixed_point
+from supermarket.limits.mean_field.flow import solved
 from supermarket.models.jsq import Supermarket
-from supermarket.models.stations import JacksonNetwork
+from supermarket.models.stations import JacksonNetwork, network_of
 from supermarket.validation import MOST_LEVELS, ParameterError, choice, increasing_times
 
 __all__ = ["log_network_fixed_point", "network_fixed_point", "network_trajectory"]
@@ -111,7 +112,7 @@ def network_trajectory(
     >>> network_trajectory(net, [0, 100])[:, :, 1].round(4).tolist()
     [[0.0, 0.0], [0.5682, 0.3409]]
     """
-    times = increasing_times(times)
+    times, network = increasing_times(times), network_of(network)
     if isinstance(start, str):
         choice("start", start, ("empty", "fixed point"))
         profiles = [np.ones(1)] * len(network.names)
@@ -140,8 +141,6 @@ def _solve(
     network: JacksonNetwork, times: NDArray[np.float64], padded: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return u at the times with as many levels as `padded`, whose last stays 0, but for one."""
-    from scipy.integrate import solve_ivp
-
     size, levels = len(padded), padded.shape[1] - 2
     mu, d = network.service[:, np.newaxis], network.choices[:, np.newaxis]
 
@@ -151,23 +150,11 @@ def _solve(
         joins = -np.diff(padded[:, :-1] ** d, axis=1)
         return (coming[:, np.newaxis] * joins + mu * np.diff(padded[:, 1:], axis=1)).ravel()
 
-    if times[-1] == 0:
-        return padded[np.newaxis, :, :-1].copy()
-    solution = solve_ivp(
-        slope,
-        (0.0, times[-1]),
-        padded[:, 1:-1].ravel(),
-        method="LSODA",
-        t_eval=times,
-        rtol=1e-9,
-        atol=1e-12,
-    )
-    if not solution.success:
-        raise ArithmeticError(f"the ODE solver stopped: {solution.message}")
     u = np.ones((len(times), size, levels + 1))
-    u[:, :, 1:] = solution.y.T.reshape(len(times), size, levels)
+    u[:, :, 1:] = solved(slope, times, padded[:, 1:-1].ravel()).reshape(len(times), size, levels)
     return u
 
 
 def _stations(network: JacksonNetwork) -> zip:
+    network = network_of(network)
     return zip(network.loads.tolist(), network.choices.tolist(), strict=True)

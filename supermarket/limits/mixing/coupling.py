@@ -16,8 +16,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.limits.mixing.exact import SmallChain
-from supermarket.validation import ParameterError, choice
+from supermarket.limits.mixing.exact import SmallChain, steps_of
+from supermarket.validation import ParameterError, choice, instance
 
 __all__ = ["small_coupling"]
 
@@ -76,7 +76,7 @@ class SmallCoupling:
         seen = self.empty >= 0
         np.add.at(law, self.empty[seen], self.chain.equilibrium[seen])
         forward, done, found = scipy.sparse.csr_array(self.matrix.T), 0, []
-        for step in np.asarray(steps):
+        for step in steps_of(steps, self.matrix.nnz):
             for _ in range(step - done):
                 law = forward @ law
             done = step
@@ -115,6 +115,7 @@ def small_coupling(chain: SmallChain, by: str) -> SmallCoupling:
     True
     """
     choice("by", by, ("queue", "rank", "nothing"))
+    instance("chain", chain, SmallChain, "make one with small_chain")
     if by == "nothing":
         return _independent(chain)
     moves = _by_queue if by == "queue" else _by_rank

@@ -21,7 +21,15 @@ from supermarket.limits.mean_field.fixed_point import relaxation_time
 from supermarket.limits.saturation.drifts import stationary_covariance
 from supermarket.limits.saturation.theorem import fixed_point_shorter
 from supermarket.models.jsq import Supermarket, numbers_of
-from supermarket.validation import ParameterError, integer, real
+from supermarket.validation import (
+    ParameterError,
+    affordable,
+    integer,
+    numbers,
+    queue_lengths,
+    real,
+    whole_numbers,
+)
 
 __all__ = ["SmallChain", "small_chain", "two_level_rates"]
 
@@ -68,16 +76,7 @@ class SmallChain:
         ParameterError
             If these are not n whole numbers from 0 to `longest`.
         """
-        x = np.asarray(lengths)
-        if (
-            x.shape != (self.n,)
-            or x.dtype.kind not in "iu"
-            or x.min() < 0
-            or x.max() > self.longest
-        ):
-            raise ParameterError(
-                f"a state of this chain is {self.n} whole numbers from 0 to {self.longest}."
-            )
+        x = queue_lengths("lengths", lengths, self.n, self.longest)
         return int(_row(np.sort(x)[np.newaxis, ::-1], self.longest)[0])
 
     @cached_property
@@ -135,14 +134,13 @@ class SmallChain:
         steps : array_like of int
             Not decreasing.
         """
-        start = np.asarray(start)
-        if start.shape == self.losses.shape:
-            law = start.astype(np.float64)
+        if np.shape(numbers("start", start)) == self.losses.shape:
+            law = self._law("start", start)
         else:
             law = np.zeros_like(self.losses)
             law[self.index(start)] = 1.0
         forward, done, lost = scipy.sparse.csr_array(self.matrix.T), 0, 0.0
-        for step in np.asarray(steps):
+        for step in steps_of(steps, self.matrix.nnz):
             for _ in range(step - done):
                 lost += float(self.losses @ law)
                 law = forward @ law
@@ -169,9 +167,38 @@ class SmallChain:
         distance, lost = np.array(rows).reshape(-1, 2).T
         return distance, lost + self.equilibrium_error
 
-    def distance(self, law: NDArray[np.float64]) -> float:
+    def distance(self, law: ArrayLike) -> float:
         """Return the total variation distance of a law over the states from equilibrium."""
-        return float(abs(law - self.equilibrium).sum() / 2)
+        return float(abs(self._law("law", law) - self.equilibrium).sum() / 2)
+
+    def _law(self, name: str, given: ArrayLike) -> NDArray[np.float64]:
+        """Return a law over the states, checked."""
+        law = numbers(name, given)
+        if law.shape != self.losses.shape or np.any(law < 0) or abs(law.sum() - 1) > 1e-6:
+            raise ParameterError(
+                f"{name} must be a law over the {self.losses.size} states: none below 0, sum 1."
+            )
+        return law
+
+
+MOST_WORK = 10**10  # entries of the matrix times steps: some ten seconds
+
+
+def steps_of(given: ArrayLike, entries: int) -> NDArray[np.int64]:
+    """Return numbers of steps of a chain with a matrix of so many entries, not decreasing.
+
+    Raises
+    ------
+    ParameterError
+        If they are not such, or would take too long.
+    """
+    steps = whole_numbers("steps", given, 0)
+    if steps.ndim != 1 or np.any(np.diff(steps) < 0):
+        raise ParameterError("steps must be a list of whole numbers that does not decrease.")
+    if steps.size:
+        work = float(steps[-1]) * (entries + 500)
+        affordable(f"steps = {steps[-1]}", work, "stop sooner", MOST_WORK)
+    return steps
 
 
 def small_chain(model: Supermarket, longest: int) -> SmallChain:

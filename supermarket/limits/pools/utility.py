@@ -22,8 +22,18 @@ from numpy.typing import ArrayLike, NDArray
 from supermarket.estimate.intervals import Interval, batch_interval
 from supermarket.kernels.compiled import kernel
 from supermarket.limits.growing.reflection import constrained_flow
-from supermarket.models.pools import ServerPools
-from supermarket.validation import ParameterError, choice, integer, positive, real
+from supermarket.models.pools import ServerPools, pools_of
+from supermarket.validation import (
+    ParameterError,
+    bounds,
+    choice,
+    integer,
+    numbers,
+    positive,
+    real,
+    said,
+    seed_of,
+)
 
 __all__ = ["best_utility", "holes_bound", "optimum", "pools_fluid_limit"]
 
@@ -103,6 +113,9 @@ def best_utility(pools: ServerPools, rho: ArrayLike) -> NDArray[np.float64]:
     >>> best_utility(pools, [0.5, 0.75, 1.0]).tolist()
     [2.0, 2.75, 3.5]
     """
+    rho, most = numbers("rho", rho), float(pools_of(pools).levels)
+    if np.any((rho < 0) | (rho > most)):
+        raise ParameterError(f"rho = {said(rho)} is out of range: choose {bounds('rho', 0, most)}.")
     classes, levels = pools.order
     widths = pools.alpha[classes]
     gains = pools.marginals[classes, levels - 1]
@@ -179,7 +192,7 @@ def pools_fluid_limit(
     [[[0.5, 0.0], [0.25, 0.0]]]
     """
     rho = _tasks(pools, rho)
-    start = np.zeros_like(pools.marginals) if start is None else np.asarray(start, np.float64)
+    start = np.zeros_like(pools.marginals) if start is None else numbers("start", start)
     bounded = start.shape == pools.marginals.shape and np.all(start <= pools.alpha[:, np.newaxis])
     if not (bounded and np.all(start >= 0) and np.all(np.diff(start, axis=1) <= 0)):
         raise ParameterError(
@@ -247,7 +260,7 @@ def deficit(
     best = optimum(pools, rho)
     classes, levels = pools.order
     gains = pools.marginals[classes, levels - 1]
-    n = np.asarray(n, dtype=np.float64)
+    n = numbers("n", n)
     above = np.pad(best.q, ((0, 0), (0, 1)))[classes, levels]
     weights = levels * (best.q[classes, levels - 1] - above) / rho
     if best.integral:
@@ -315,9 +328,7 @@ def mean_holes(
     rho, level = positive("rho", rho), integer("level", level, 1, 10**4)
     horizon = real("horizon", horizon, 1.0, 1e7)
     step = 1 / (64 * level) if step is None else real("step", step, 0.0, 1.0, open_low=True)
-    if not isinstance(seed, SeedSequence):
-        seed = SeedSequence(integer("seed", seed, 0))
-    rng, state = np.random.default_rng(seed), np.zeros(2)
+    rng, state = np.random.default_rng(seed_of(seed)), np.zeros(2)
     steps = math.ceil(horizon / 64 / step)
     _oscillate(rng, state, level, step, math.ceil(10 / step))
     means = [_oscillate(rng, state, level, step, steps)[0] for _ in range(64)]
@@ -365,4 +376,4 @@ def _oscillate(
 
 
 def _tasks(pools: ServerPools, rho: float) -> float:
-    return real("rho", rho, 0.0, float(pools.levels), open_low=True, open_high=True)
+    return real("rho", rho, 0.0, float(pools_of(pools).levels), open_low=True, open_high=True)

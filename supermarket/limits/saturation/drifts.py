@@ -25,7 +25,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from supermarket.estimate.intervals import Interval
 from supermarket.models.jsq import Supermarket, numbers_of
-from supermarket.validation import ParameterError, arrival_rate, integer, real
+from supermarket.validation import (
+    ParameterError,
+    arrival_rate,
+    counts_of,
+    instance,
+    integer,
+    numbers,
+    real,
+)
 
 __all__ = ["drift", "drift_matrix", "drift_slopes", "modes", "stationary_covariance"]
 
@@ -111,7 +119,7 @@ def drift_matrix(model: Supermarket, k: int) -> NDArray[np.float64]:
     _, d, lam = numbers_of(model, fewest=2)
     steep = _linear(lam, d, k)
     diagonal = 1 + np.append(steep, 0.0)
-    return np.diag(diagonal) - np.diag(np.ones(k - 1), 1) - np.diag(steep, -1)
+    return np.diag(diagonal) - np.diag(np.ones(len(steep)), 1) - np.diag(steep, -1)
 
 
 @dataclass(frozen=True)
@@ -184,20 +192,16 @@ def modes(model: Supermarket, k: int) -> Modes:
     >>> modes(Supermarket(1000, 400, 0.5), 2).rates.round(6).tolist()
     [201.995049, 0.004951]
     """
-    _, d, lam = numbers_of(model)
-    matrix = drift_matrix(model, k)
+    _, d, lam = numbers_of(model, fewest=2)
     steep = _linear(lam, d, k)
-    rates = np.linalg.svd(_factor(steep), compute_uv=False) ** 2
-    coefficients = np.eye(k)
-    for j in range(k - 1):
-        coefficients[j + 1] = coefficients[j] @ (rates[j] * np.eye(k) - matrix)
-        coefficients[j + 1, j + 1 :] = np.eye(1, k - j - 1)
+    found = modes_of(steep)
+    rates, coefficients = found.rates, found.coefficients
     # The last one once more, from sums of positive terms.
     step, last = rates[-1], coefficients[-1]
-    for i in range(k - 2, -1, -1):
+    for i in range(len(rates) - 2, -1, -1):
         last[i] = last[i + 1] - step
         step = steep[i] * step + rates[-1] * last[i]
-    return Modes(rates, coefficients)
+    return found
 
 
 def stationary_covariance(model: Supermarket) -> NDArray[np.float64]:
@@ -233,8 +237,8 @@ def stationary_covariance(model: Supermarket) -> NDArray[np.float64]:
     steep = _steepness(lam, d)
     levels = len(steep) + 1
     exponents = np.cumsum(float(d) ** np.arange(levels + 1))
-    pi = np.exp(exponents * _log(lam))  # pi(1), ..., pi(levels + 1)
-    leaves = pi[:-1] * -np.expm1(np.diff(exponents) * _log(lam))
+    pi = np.exp(exponents * log_of(lam))  # pi(1), ..., pi(levels + 1)
+    leaves = pi[:-1] * -np.expm1(np.diff(exponents) * log_of(lam))
     scale = np.cumprod(np.append(1.0, np.sqrt(steep)))
     vectors, roots, _ = np.linalg.svd(_factor(steep))
     rates = roots**2
@@ -295,8 +299,8 @@ def fit_drift(
     from scipy.special import ndtri
 
     confidence = real("confidence", confidence, 0.0, 1.0, open_low=True, open_high=True)
-    times, q = (np.asarray(values, dtype=np.float64) for values in (times, q))
-    columns = [q] if following is None else [q, np.asarray(following, dtype=np.float64)]
+    times, q = numbers("times", times), numbers("q", q)
+    columns = [q] if following is None else [q, numbers("following", following)]
     if times.ndim != 1 or len(times) < 10 or any(x.shape != times.shape for x in columns):
         raise ParameterError("times and functions must be lists of one length, at least 10.")
     steps = np.diff(times)
@@ -362,8 +366,7 @@ def drift_slopes(model: Supermarket, counts: ArrayLike, functions: Modes) -> NDA
     >>> slopes.shape
     (1, 2)
     """
-    counts = _counts(counts)
-    k = len(functions.rates)
+    counts, k = _counts(counts), len(instance("functions", functions, Modes, "use modes").rates)
     if counts.ndim != 2 or len(counts) < k + 3:
         raise ParameterError(f"slopes for {k} functions need at least {k + 3} states.")
     values = functions.values(counts)
@@ -383,19 +386,34 @@ def drift_slopes(model: Supermarket, counts: ArrayLike, functions: Modes) -> NDA
     return slopes.T
 
 
-def _log(lam: float) -> float:
-    return math.log1p(-(1 - lam))
+def log_of(lam: float) -> float:
+    """Return log lam, precise near 0 and near 1: 1 - lam is exact from 1/2 on."""
+    return math.log1p(-(1 - lam)) if lam >= 0.5 else math.log(lam)
+
+
+def modes_of(steep: NDArray[np.float64]) -> Modes:
+    """Return Q_1, ..., Q_k for the matrix with this below its diagonal; see `modes`."""
+    k = len(steep) + 1
+    matrix = np.diag(1 + np.append(steep, 0.0)) - np.diag(np.ones(k - 1), 1) - np.diag(steep, -1)
+    # Squares of singular values, which keep their digits (see the module's text).
+    rates = np.linalg.svd(_factor(steep), compute_uv=False) ** 2
+    coefficients = np.eye(k)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for j in range(k - 1):
+            coefficients[j + 1] = coefficients[j] @ (rates[j] * np.eye(k) - matrix)
+    if not np.all(np.isfinite(coefficients)):
+        raise ParameterError(
+            f"k = {k} functions with rates from {rates[-1]:.2g} to {rates[0]:.2g} have "
+            "coefficients beyond the largest double: choose a smaller k or d."
+        )
+    return Modes(rates, coefficients)
 
 
 def _counts(counts: ArrayLike) -> NDArray[np.int64]:
-    counts = np.asarray(counts)
-    if counts.ndim not in (1, 2) or not np.issubdtype(counts.dtype, np.integer):
-        raise ParameterError("counts must be whole numbers, one row a state.")
-    if counts.shape[-1] < 2 or np.any(np.diff(counts) > 0) or np.any(counts[..., -1] != 0):
-        raise ParameterError("counts must not increase from level to level and must end in 0.")
-    if np.any(counts[..., 0] < 1):
-        raise ParameterError("counts[0], the number of queues, must be at least 1.")
-    return counts.astype(np.int64)
+    counts = counts_of(counts)
+    if counts.shape[-1] < 2 or np.any(counts[..., -1] != 0):
+        raise ParameterError("counts must end in 0, at the first level that no queue has reached.")
+    return counts
 
 
 def _linear(lam: float, d: int, k: int) -> NDArray[np.float64]:
@@ -406,7 +424,7 @@ def _linear(lam: float, d: int, k: int) -> NDArray[np.float64]:
 def _steepness(lam: float, d: int) -> NDArray[np.float64]:
     """Return lam d pi(i)**(d-1) for i = 1, 2, ..., up to the last that is not negligible."""
     steep, exponent = [], 1.0
-    while (last := lam * d * math.exp((d - 1) * exponent * _log(lam))) > _NEGLIGIBLE:
+    while (last := lam * d * math.exp((d - 1) * exponent * log_of(lam))) > _NEGLIGIBLE:
         steep.append(last)
         exponent = 1 + d * exponent
     return np.array(steep)

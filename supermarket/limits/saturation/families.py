@@ -7,6 +7,7 @@ The exponents decide what the limit is; where the hypotheses begin to hold, `hyp
 
 import math
 
+from supermarket.service.numerics import power_or_infinity
 from supermarket.validation import (
     EXACT_MAX,
     MOST_QUEUES,
@@ -59,7 +60,9 @@ def few_choices(n: int, alpha: float, theta: float, gamma: float) -> tuple[int, 
     alpha = real("alpha", alpha, 0.0, 1.0, open_low=True, open_high=True)
     theta, gamma = _above_zero(theta=theta, gamma=gamma)
     k = levels_of_few_choices(n, gamma)
-    return _choices((n**alpha * log**theta) ** (1 / k)), arrival_rate(1 - n**-alpha)
+    return _choices((n**alpha * power_or_infinity(log, theta)) ** (1 / k)), arrival_rate(
+        1 - n**-alpha
+    )
 
 
 def levels_of_few_choices(n: float, gamma: float) -> int:
@@ -72,7 +75,7 @@ def levels_of_few_choices(n: float, gamma: float) -> int:
     2
     """
     log = math.log(real("n", n, 3.0))
-    return max(2, math.ceil(_above_zero(gamma=gamma)[0] * log / math.log(log)))
+    return max(2, math.ceil(real("gamma", gamma, 0.0, 1e9, open_low=True) * log / math.log(log)))
 
 
 def slow_load(n: int, alpha: float, beta: float) -> tuple[int, float]:
@@ -106,7 +109,7 @@ def slow_load(n: int, alpha: float, beta: float) -> tuple[int, float]:
     """
     _, log = _size(n)
     alpha, beta = _above_zero(alpha=alpha, beta=beta)
-    return _choices(log**beta), arrival_rate(1 - log**-alpha)
+    return _choices(power_or_infinity(log, beta)), arrival_rate(1 - log**-alpha)
 
 
 def slowest_load(n: int, large: float, small: float) -> tuple[int, float]:

@@ -9,9 +9,9 @@ not. Derived in this project.
 import numpy as np
 
 from supermarket.limits.mean_field.fixed_point import log_fixed_point
-from supermarket.limits.saturation.drifts import Modes, modes
+from supermarket.limits.saturation.drifts import Modes, modes_of
 from supermarket.models.jsq import Supermarket, numbers_of
-from supermarket.validation import ParameterError
+from supermarket.validation import ParameterError, integer
 
 __all__ = ["modes_at_fixed_point"]
 
@@ -53,19 +53,13 @@ def modes_at_fixed_point(model: Supermarket, k: int) -> Modes:
     >>> modes_at_fixed_point(Supermarket(1000, 20, 0.99), 2).rates.round(4).tolist()
     [18.3035, 0.0546]
     """
-    _, d, lam = numbers_of(model)
-    modes(model, k)  # the parameters
-    steep = lam * d * np.exp((d - 1) * log_fixed_point(model, k)[1:k])
-    matrix = np.diag(1 + np.append(steep, 0.0)) - np.diag(np.ones(k - 1), 1) - np.diag(steep, -1)
-    # Squares of singular values, which keep their digits (see `drifts`).
-    factor = np.eye(k) - np.diag(np.sqrt(steep), 1)
-    rates = np.linalg.svd(factor, compute_uv=False) ** 2
+    _, d, lam = numbers_of(model, fewest=2)
+    k = integer("k", k, 1, 1000)
+    found = modes_of(lam * d * np.exp((d - 1) * log_fixed_point(model, k)[1:k]))
+    rates = found.rates
     if rates[-1] < 1e-9 * rates[0]:
         raise ParameterError(
             f"rates from {rates[-1]:.2g} to {rates[0]:.2g} lie too far apart for coefficients: "
             "choose a smaller d or k."
         )
-    coefficients = np.eye(k)
-    for j in range(k - 1):
-        coefficients[j + 1] = coefficients[j] @ (rates[j] * np.eye(k) - matrix)
-    return Modes(rates, coefficients)
+    return found

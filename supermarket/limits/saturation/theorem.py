@@ -15,12 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from supermarket.limits.mean_field.fixed_point import fixed_point, k_lambda_d
-from supermarket.limits.saturation.drifts import stationary_covariance
+from supermarket.limits.saturation.drifts import log_of, stationary_covariance
 from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.validation import (
     MOST_QUEUES,
     ParameterError,
     arrival_rate,
+    called,
+    counts_of,
     integer,
     real,
 )
@@ -191,7 +193,7 @@ def hypotheses(
     """
     n, d, lam = numbers_of(model, fewest=2, finite=True)
     eps = real("eps", eps, 0.0, open_low=True)
-    factor = real("phi", phi(n) if callable(phi) else phi, 0.0, open_low=True)
+    factor = real("phi", called("phi", phi, n) if callable(phi) else phi, 0.0, open_low=True)
     k, spare = k_lambda_d(model), 1 - lam
     named = "" if factor == 1 else f"{factor:.3g} "
     return [
@@ -235,8 +237,8 @@ def fewest_queues(eps: float = LARGEST_EPS, phi: float = 1.0) -> float:
     >>> f"{fewest_queues():.3g}"
     '1.99e+15'
     """
-    eps = real("eps", eps, 0.0, LARGEST_EPS, open_low=True)
-    phi = real("phi", phi, 0.0, open_low=True)
+    eps = real("eps", eps, 1e-100, LARGEST_EPS)
+    phi = real("phi", phi, 1e-100, 1e100)
     least = math.inf
     for k in range(2, 10):
         # In logarithms: n = (100 k / (phi eps**2))**2 d**(2k-3), d = 200 k log(n)**2 / eps.
@@ -245,8 +247,13 @@ def fewest_queues(eps: float = LARGEST_EPS, phi: float = 1.0) -> float:
             before = log_n
             log_d = math.log(200 * k * log_n**2 / eps)
             log_n = 2 * math.log(100 * k / (phi * eps**2)) + (2 * k - 3) * log_d
-        least = min(least, math.exp(log_n))
-    return least
+        least = min(least, log_n)
+    if least > 709:
+        raise ParameterError(
+            f"eps = {eps:g} with phi = {phi:g} takes exp({least:.4g}) queues, more than a double "
+            "holds: choose a larger eps or phi."
+        )
+    return math.exp(least)
 
 
 def largest_delta(alpha: float, beta: float) -> float:
@@ -274,7 +281,7 @@ def largest_delta(alpha: float, beta: float) -> float:
     """
     alpha = real("alpha", alpha, 0.0, 1.0, open_low=True, open_high=True)
     beta = real("beta", beta, 0.0, 1.0, open_low=True, open_high=True)
-    k = math.ceil(alpha / beta)
+    k = math.ceil(alpha / max(beta, 1e-300))
     return min(alpha - (k - 1) * beta, (1 + beta) / 2 - alpha)
 
 
@@ -613,9 +620,15 @@ def mean_of_longer(model: Supermarket, *, k: int | None = None) -> float:
     """
     n, d, lam = numbers_of(model, fewest=2, finite=True)
     k = k_lambda_d(model) if k is None else integer("k", k, 1, 1000)
-    level = fixed_point(model, k)[k]
-    variance = stationary_covariance(model)[k, k] / n / level**2
-    return float(lam * n * level**d * math.exp(d * (d - 1) * variance / 2))
+    level, covariance = fixed_point(model, k)[k], stationary_covariance(model)
+    variance = covariance[k, k] / n / level**2 if k < len(covariance) else math.inf
+    bend = d * (d - 1) * variance / 2
+    if bend > 700:
+        raise ParameterError(
+            f"k = {k} with {model} is out of reach of normal fluctuations, which would change the "
+            f"mean by exp({bend:.3g}): choose a smaller k, or more queues."
+        )
+    return float(lam * n * level**d * math.exp(bend))
 
 
 def fixed_point_shorter(model: Supermarket, levels: int) -> NDArray[np.float64]:
@@ -641,7 +654,7 @@ def fixed_point_shorter(model: Supermarket, levels: int) -> NDArray[np.float64]:
     """
     _, d, lam = numbers_of(model, fewest=2)
     powers = float(d) ** np.arange(integer("levels", levels, 0, 1000))
-    return -np.expm1(np.append(0.0, np.cumsum(powers)) * math.log1p(-(1 - lam)))
+    return -np.expm1(np.append(0.0, np.cumsum(powers)) * log_of(lam))
 
 
 def linear_shorter(model: Supermarket, k: int) -> NDArray[np.float64]:
@@ -700,9 +713,7 @@ def leading_shorter(model: Supermarket, k: int) -> NDArray[np.float64]:
 
 def _states(model: Supermarket, counts: ArrayLike) -> tuple[NDArray, int]:
     """Return the counts with levels up to k + 1 at least, and k, checked."""
-    counts = np.asarray(counts)
-    if counts.ndim not in (1, 2) or counts.shape[-1] < 1 or np.any(np.diff(counts) > 0):
-        raise ParameterError("counts must not increase from level to level, one row a state.")
+    counts = counts_of(counts, whole=False)
     k = k_lambda_d(model)
     missing = max(0, k + 2 - counts.shape[-1])
     return np.pad(counts, [*[(0, 0)] * (counts.ndim - 1), (0, missing)]), k

@@ -31,6 +31,8 @@ from supermarket.kernels.compiled import kernel
 from supermarket.kernels.draws import binomial
 from supermarket.kernels.event_loop import Rule, Tally, rule_of
 from supermarket.kernels.sampling import all_among, log_all_among, with_or_not
+from supermarket.models.jsq import Supermarket
+from supermarket.validation import ParameterError, counts_of
 
 __all__ = ["bands"]
 
@@ -162,7 +164,7 @@ def bands(
     Parameters
     ----------
     counts : array_like of int, shape (levels,)
-        Queues with length at least 0, 1, ..., all positive.
+        Queues with length at least 0, 1, ..., all positive, not increasing.
     d, lam, replacement
         As in `supermarket.simulate`.
 
@@ -180,9 +182,14 @@ def bands(
     >>> bool((low <= [10_000, 9000, 8000]).all() and (high >= [10_000, 9000, 8000]).all())
     True
     """
-    s = np.append(np.asarray(counts, dtype=np.int64), 0)
+    s = np.append(counts_of(counts), 0)
+    model = Supermarket(int(s[0]), d, lam, replacement)
+    if s.ndim != 1 or np.any(s[:-1] <= 0):
+        raise ParameterError("counts must be those of one state, all positive.")
     found = room_for(len(s)).bands
-    events = _bands(s, len(s) - 2, rule_of(s, d, lam, with_or_not(replacement)), found, USUAL)
+    events = _bands(
+        s, len(s) - 2, rule_of(s, model.d, model.lam, with_or_not(model.replacement)), found, USUAL
+    )
     return found.low[: len(s) - 1], found.high[: len(s) - 1], events
 
 

@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from supermarket.models.jsq import Supermarket
 from supermarket.runs.run import Run
-from supermarket.runs.schedule import Schedule, floats, stack
-from supermarket.validation import EXACT_MAX, ParameterError, nearest
+from supermarket.runs.schedule import Schedule, stack
+from supermarket.validation import EXACT_MAX, ParameterError, nearest, profile_of
 
 
 class Chain(Protocol):
@@ -51,13 +51,7 @@ def given_counts(n: int, start: ArrayLike) -> NDArray[np.int64]:
             f"start = {start!r} is not known: use 'empty', 'fixed point', or a profile of shares"
             f"{nearest(start, names)}."
         )
-    u = floats("start", start)
-    if u.ndim != 1 or len(u) == 0 or not np.all(np.isfinite(u)):
-        raise ParameterError("start must be a list of finite shares u[0], u[1], ...")
-    if u[0] != 1 or np.any(np.diff(u) > 0) or u[-1] < 0:
-        raise ParameterError(
-            "start must be a profile: u[0] = 1 and no share above the one before it, none below 0."
-        )
+    u = profile_of("start", start)
     counts = np.rint(u * n).astype(np.int64)
     return np.append(counts[counts > 0], 0)
 

@@ -56,7 +56,7 @@ def prepare(
             "use another engine."
         )
     groups = [{"seeds": seeds[k : k + LANES]} for k in range(0, len(seeds), LANES)]
-    schedule.allow(events_of(model, schedule), 3.0 * LANES * len(groups))
+    schedule.allow(events_of(model, schedule), 3.0 * LANES * len(groups), copies=len(seeds))
 
     def run() -> list[Run]:
         table = table_of_events(n, model.d, model.lam, model.replacement)

@@ -22,7 +22,15 @@ from supermarket.runs.jobs.calendar import STATE, Net, first_by, idle_servers, r
 from supermarket.runs.jobs.disciplines import DISCIPLINES, load, unused_jobs
 from supermarket.runs.run import Run, name_of_seed
 from supermarket.runs.schedule import Schedule, spawned, stack
-from supermarket.validation import MOST_LEVELS, ParameterError, integer, nearest
+from supermarket.validation import (
+    MOST_LEVELS,
+    ParameterError,
+    integer,
+    listed,
+    nearest,
+    numbers,
+    queue_lengths,
+)
 
 if TYPE_CHECKING:
     from supermarket.limits.fifo.cavity import CavityEquilibrium
@@ -63,7 +71,7 @@ def prepare(
             f"choose n <= {MOST_SERVERS}."
         )
     events = 2 * n * model.lam * (schedule.horizon + schedule.lead)
-    schedule.allow(events, (50.0 + 5.0 * model.d) * (1.0 if n < 10**5 else 2.0))
+    schedule.allow(events, (50.0 + 5.0 * model.d) * (1.0 if n < 10**5 else 2.0), width=700)
     drawn = isinstance(start, str) and start == "equilibrium"
     limit = _equilibrium(model) if drawn else None
     given = None if start is None or drawn else _checked_start(start, n, model.discipline)
@@ -106,21 +114,10 @@ def _checked_start(
             f"start is given with discipline = {discipline!r}, where every job at a server has a "
             "residual time: use start='empty', or discipline='fifo'."
         )
-    try:
-        lengths, residuals = (np.asarray(values) for values in start)
-        residuals = residuals.astype(np.float64)
-    except (TypeError, ValueError):
-        raise ParameterError("start must be a pair of lists (lengths, residuals).") from None
-    if lengths.shape != (n,) or not np.issubdtype(lengths.dtype, np.integer) or lengths.min() < 0:
-        raise ParameterError(
-            f"the lengths of start must be n = {n} whole numbers, none below 0; "
-            f"given: shape {lengths.shape}, type {lengths.dtype}."
-        )
-    if lengths.max() > MOST_LEVELS // 2:
-        raise ParameterError(
-            f"the lengths of start must not exceed {MOST_LEVELS // 2}: the longest is "
-            f"{lengths.max()}."
-        )
+    if len(pair := listed("start", start)) != 2:
+        raise ParameterError("start must be a pair of lists (lengths, residuals).")
+    lengths = queue_lengths("lengths of start", pair[0], n, MOST_LEVELS // 2)
+    residuals = numbers("residuals of start", pair[1], finite=False, nan=True)
     busy = lengths > 0
     if residuals.shape != (n,) or not np.all((residuals > 0) & np.isfinite(residuals) | ~busy):
         raise ParameterError(

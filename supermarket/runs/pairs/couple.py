@@ -37,12 +37,25 @@ from supermarket.kernels.sampling import WITH
 from supermarket.models.jsq import Supermarket
 from supermarket.runs.counts import lanes as replicas
 from supermarket.runs.counts.engines import start_counts
-from supermarket.runs.labelled import checked_lengths
 from supermarket.runs.many import MOST_THREADS, run_points
 from supermarket.runs.pairs import bursts as coupled_batches
 from supermarket.runs.run import Run, name_of_seed
-from supermarket.runs.schedule import Schedule, schedule_of, seed_of, spawned
-from supermarket.validation import EXACT_MAX, ParameterError, arrival_rate, choice, integer
+from supermarket.runs.schedule import MOST_COPIES, Schedule, schedule_of, spawned
+from supermarket.validation import (
+    EXACT_MAX,
+    MOST_LEVELS,
+    ParameterError,
+    affordable,
+    arrival_rate,
+    choice,
+    counts_of,
+    instance,
+    integer,
+    listed,
+    queue_lengths,
+    said,
+    seed_of,
+)
 
 __all__ = ["Coupling", "couple", "decay_rate", "sorted_lengths"]
 
@@ -192,9 +205,11 @@ def _prepare(
 ) -> Callable[[], Coupling | list[Coupling]]:
     """Check what `couple` was asked for and return what makes the run, or the copies."""
     integer("threads", threads, 1, MOST_THREADS)
+    choice("by", by, ("rank", "queue"))
     models, schedule, starts = _models(model), _schedule(schedule), _pair("starts", starts)
     if copies is None:
         return _pair_of(models, schedule, starts, seed_of(seed), by, engine)
+    schedule.allow(0.0, 0.0, copies=integer("copies", copies, 1, MOST_COPIES))
     seeds = spawned(seed, copies)
     if by == "rank" and engine == "lanes":
         return _in_lanes(models, schedule, starts, seeds, threads)
@@ -215,7 +230,6 @@ def _pair_of(
     engine: str,
 ) -> Callable[[], Coupling]:
     """Check what one pair was asked for and return what makes its run."""
-    choice("by", by, ("rank", "queue"))
     choice("engine", engine, ("auto", "scan", "bursts", "lanes") if by == "rank" else ("auto",))
     if engine == "lanes":
         raise ParameterError("engine = 'lanes' makes many pairs at a time: say how many copies.")
@@ -226,7 +240,7 @@ def _pair_of(
         if d != models[1].d:
             raise ParameterError("copies coupled by queue look at the same d queues.")
         integer("n", n, 1, 10**9)
-        x, y = (checked_lengths(start, n) for start in starts)
+        x, y = (queue_lengths("lengths", start, n, MOST_LEVELS) for start in starts)
         schedule.allow(events, 20.0 + (8.0 if n < 10**6 else 80.0) * d)
         lams = lam, models[1].lam
         return lambda: _run(_Queues(x, y, d, lams, np.random.default_rng(seed)), by, models,
@@ -303,10 +317,13 @@ def decay_rate(runs: Sequence[Coupling], confidence: float = 0.95, *, among: int
     >>> bool(0.3 < rate.estimate < 1.0)
     True
     """
-    distances = np.array([run.l1 for run in runs], dtype=np.float64)
+    runs = [instance("runs", run, Coupling, "give those of couple") for run in listed("runs", runs)]
+    same = {run.schedule.times for run in runs}
+    distances = np.array([run.l1 for run in runs] if len(same) == 1 else [], dtype=np.float64)
     if distances.ndim < 2 or distances.shape[1] < 2 or not np.all(distances.mean(axis=0)):
         raise ParameterError(
-            "a rate of decay needs runs with two recorded times, not all at distance 0 by the last."
+            "a rate of decay needs runs with the same two recorded times or more, not all at "
+            "distance 0 by the last."
         )
     means = distances.mean(axis=0)
     length = runs[0].times[-1] - runs[0].times[0]
@@ -325,15 +342,19 @@ def sorted_lengths(counts: ArrayLike) -> NDArray[np.int64]:
     >>> sorted_lengths([4, 3, 1, 0]).tolist()
     [2, 1, 1, 0]
     """
-    counts = np.asarray(counts, dtype=np.int64)
+    counts = counts_of(counts)
+    if counts.ndim != 1:
+        raise ParameterError("counts must be those of one state.")
+    affordable(f"counts[0] = {counts[0]} queues", float(counts[0]), "choose fewer")
     exactly = counts - np.append(counts[1:], 0)
     return np.repeat(np.arange(len(counts))[::-1], exactly[::-1])
 
 
 def _pair(name: str, given: object) -> Sequence:
-    if isinstance(given, str) or not hasattr(given, "__len__") or len(given) != 2:
+    pair = None if isinstance(given, str) else listed(name, given)
+    if pair is None or len(pair) != 2:
         raise ParameterError(f"{name} must be a pair: one for each of the two copies.")
-    return given
+    return pair
 
 
 def _schedule(given: object) -> Schedule:
@@ -349,7 +370,7 @@ def _models(given: object) -> tuple[Supermarket, Supermarket]:
     models = tuple(given) if isinstance(given, list | tuple) else (given, given)
     if len(models) != 2 or not all(isinstance(model, Supermarket) for model in models):
         raise ParameterError(
-            f"model = {given!r} is neither a Supermarket(n, d, lam) nor a pair of them."
+            f"model = {said(given)} is neither a Supermarket(n, d, lam) nor a pair of them."
         )
     for model in models:
         arrival_rate(model.lam)

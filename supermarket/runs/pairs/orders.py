@@ -22,6 +22,7 @@ References
    in the Engineering and Informational Sciences 12 (1998) 109.
 """
 
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
@@ -30,7 +31,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from supermarket.validation import ParameterError, choice, integer
+from supermarket.validation import EXACT_MAX, ParameterError, choice, integer, listed
 
 __all__ = ["try_every_move"]
 
@@ -85,20 +86,25 @@ def try_every_move(
     Tried(pairs=54, moves=648, broken=0)
     """
     n, longest = integer("n", n, 1), integer("longest", longest, 0)
-    ds = tuple(integer("d", choices, 1) for choices in d)
+    ds = tuple(integer("d", choices, 1, EXACT_MAX) for choices in listed("d", d, 2))
     choice("by", by, ("queue", "rank", "quantile"))
     choice("order", order, ("queues", "tails", "distances"))
+    choice("thinned", thinned, (False, True))
     lengths = range(longest, -1, -1)
     sorts = by != "queue"
-    states = list(
-        combinations_with_replacement(lengths, n) if sorts else product(lengths, repeat=n)
-    )
-    most = len(states) ** 2 * (2 * n if by == "quantile" else n ** max(ds))
-    if most > _MOST:
+    # In logarithms first: the numbers themselves may have billions of digits.
+    log_most = 2 * min(n, longest) * math.log(2) if sorts else 2 * n * math.log(longest + 1)
+    log_most += math.log(2 * n) if by == "quantile" else max(ds) * math.log(n)
+    many = math.comb(n + longest, n) if sorts else (longest + 1) ** n if log_most < 99 else 0
+    most = many**2 * (2 * n if by == "quantile" else n ** max(ds)) if log_most < 99 else 10**99
+    if most > _MOST or (by == "quantile" and max(ds) > 1000):
         raise ParameterError(
             f"there are some {most:.1g} moves to try, and at most "
             f"{_MOST:.0g} are feasible: choose a smaller n, d or longest."
         )
+    states = list(
+        combinations_with_replacement(lengths, n) if sorts else product(lengths, repeat=n)
+    )
     lists = _quantiles(n, ds) if by == "quantile" else list(_lists(n, ds))
     before = np.array(states, dtype=np.int16)
     served = [_changed(before, np.full(len(before), q), -1) for q in range(n)]
