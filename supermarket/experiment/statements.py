@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from supermarket.validation import ParameterError, nearest
+from supermarket.validation import ParameterError, nearest, said
 
 __all__ = ["Against", "Statement", "find", "statements"]
 
@@ -192,11 +192,24 @@ def _statements(own: str | None) -> dict[str, Statement]:
     ledger = _read(_FOLDER / "statements.yml")
     papers, entries = ledger["papers"], [*ledger["statements"]]
     if own and (more := Path(own) / "statements.yml").is_file():
-        added = _read(more)
-        papers, entries = papers | (added.get("papers") or {}), entries + added["statements"]
+        try:
+            added = dict(_read(more))
+            papers = papers | dict(added.get("papers") or {})
+            entries += list(added.get("statements") or [])
+        except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):
+            raise ParameterError(
+                f"{more} must be a ledger in YAML: papers by their keys, and a list of statements."
+            ) from None
     found: dict[str, Statement] = {}
     for entry in entries:
-        statement = _checked(dict(entry), papers)
+        try:
+            statement = _checked(dict(entry), papers)
+        except ParameterError:
+            raise
+        except (ValueError, TypeError, AttributeError):
+            raise ParameterError(
+                f"{said(entry)} in the ledger is no entry: write it as those that are there."
+            ) from None
         if statement.id in found:
             raise ParameterError(f"{statement.id} stands twice in the ledger.")
         found[statement.id] = statement

@@ -1,12 +1,18 @@
 """`python -m supermarket`: what it prints, what it leaves, and how it ends."""
 
 import json
+import os
 import re
+import subprocess
+import sys
+import tomllib
 from hashlib import sha256
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+import supermarket
 from supermarket.__main__ import app
 from supermarket.experiment import plans
 from supermarket.experiment.grids import Grid
@@ -34,6 +40,28 @@ def test_list_and_describe_say_what_there_is(notebooks):
         "name": "d", "type": "list", "default": [1, 2], "meaning": "factors to compare",
         "allowed": "1 <= each <= 10",
     }  # fmt: skip
+
+
+def test_the_installed_command_is_that_of_the_module(notebooks, tmp_path):
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    module, _, function = project["scripts"]["supermarket"].partition(":")
+    # As pip writes it. A file of the user's hides nothing from it, whatever its name.
+    (tmp_path / "re.py").write_text("raise SystemExit('a file of the user')")
+    script = tmp_path / "bin" / "supermarket"
+    script.parent.mkdir()
+    script.write_text(f"import sys\nfrom {module} import {function}\nsys.exit({function}())\n")
+    home = str(Path(supermarket.__file__).parents[1])
+    for words, status in ((["list"], 0), (["--help"], 0), (["run"], 2), ([], 0)):
+        done = [
+            subprocess.run(
+                [sys.executable, *start, *words], cwd=folder, env=os.environ | {"PYTHONPATH": home},
+                capture_output=True, text=True, check=False,
+            )
+            for start, folder in (([str(script)], tmp_path), (["-m", "supermarket"], notebooks))
+        ]  # fmt: skip
+        assert [one.returncode for one in done] == [status, status]
+        said = [one.stdout + one.stderr for one in done]
+        assert said[0] == said[1].replace("python -m supermarket", "supermarket")
 
 
 def test_run_leaves_notebook_page_figures_verdicts_and_their_origin(notebooks, tmp_path):
