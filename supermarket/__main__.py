@@ -20,7 +20,7 @@ from typing import Annotated, Any
 import typer
 
 from supermarket.experiment.files import PATH, OutsideError
-from supermarket.validation import ParameterError, said
+from supermarket.validation import ParameterError, printable, said
 
 LONGEST = 500  # letters of a sentence
 UsageError = typer.BadParameter.__mro__[1]  # that of Click, which Typer brings along
@@ -73,7 +73,7 @@ def _of_the_system(error: OSError) -> str:
 
 
 def _print(data: Any, lines: list[str], as_json: bool) -> None:
-    typer.echo(json.dumps(data, indent=1) if as_json else "\n".join(lines))
+    typer.echo(json.dumps(data, indent=1) if as_json else "\n".join(map(printable, lines)))
 
 
 @app.command("list")

@@ -406,9 +406,20 @@ def said(value: object, form: Callable[[object], str] = repr, longest: int = 80)
         text = " ".join(form(value).split())
     except Exception:  # of an object's own, or a number of more digits than Python writes
         text = f"<{type(value).__name__}>"
-    letters = text[: longest + 1]
-    text = "".join(one if one.isprintable() else ascii(one)[1:-1] for one in letters)
+    text = printable(text[: longest + 1])
     return text if len(text) <= longest else text[: longest - 3] + "..."
+
+
+def printable(text: str) -> str:
+    """Return a text in which no letter moves the cursor, changes a colour or is none.
+
+    Examples
+    --------
+    >>> from supermarket.validation import printable
+    >>> len(printable(chr(27))), printable("red")
+    (4, 'red')
+    """
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
 
 
 def bounds(

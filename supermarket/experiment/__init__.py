@@ -208,7 +208,7 @@ def begin(name: str, namespace: dict[str, Any]) -> Experiment:
     supermarket.validation.ParameterError: lam = 1.9 is out of range: choose 0 < lam < 1.
     """
     name = os.environ.get("SUPERMARKET_NAME", name)
-    if Path(name).name != name:
+    if not name or Path(name).name != name:
         raise ParameterError(f"begin({said(name)}, ...) must name the notebook, without a folder.")
     cells = [str(cell) for cell in namespace.get("In", [])]
     annotated = namespace.get("__annotations__", {})

@@ -241,6 +241,14 @@ def test_a_line_says_relation_against_hypotheses_and_kind(notebooks, tmp_path, c
     assert first == line
 
 
+def test_what_a_file_says_can_not_talk_to_the_terminal(notebooks, tmp_path):
+    out = written(tmp_path / "out", {"claim": "a\x1b[2J\nholds b", "refused": "\x07"})
+    assert called("check", out).stdout.startswith("holds          a\\x1b[2J\\nholds b: ")
+    file = notebooks / "tiny.ipynb"
+    file.write_text(file.read_text().replace("A tiny", "\\u001b]0;A tiny"))
+    assert called("list").stdout == "tiny  \\x1b]0;A tiny experiment\n"
+
+
 def test_failed_and_summary_print_what_a_person_wants(notebooks, tmp_path):
     out = written(tmp_path / "out", {}, BAD, BLUNT, CONTROL | BAD)
     lines = called("check", out, "--failed").stdout.splitlines()

@@ -4,8 +4,10 @@ import base64
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import matplotlib as mpl
@@ -118,6 +120,22 @@ def test_a_kernel_gets_only_what_is_listed(monkeypatch, tmp_path):
     assert not {"NUMBA_OPT", "GIT_DIR", "PYTHONPATH", "FOO"} & found.keys()
     assert found["OPENBLAS_CORETYPE"] == "Haswell"
     assert found["IPYTHONDIR"] == str(tmp_path)
+
+
+def test_a_kernel_reads_no_settings_of_the_machine(tmp_path):
+    (tmp_path / "ipython_config.py").write_text(SVG)
+    code = """
+import sys
+from ipykernel.kernelapp import IPKernelApp
+from supermarket.experiment.kernel import Kernel
+for kind in (IPKernelApp, Kernel):
+    app = kind(config_file_paths=sys.argv[1:], config_files=["ipython_config.py"])
+    app.load_config_file()
+    print("InlineBackend" in app.config)
+"""
+    start = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(start, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]  # the first shows that there are some
 
 
 @pytest.mark.parametrize("home", ["~", "/nonexistent"])
@@ -308,6 +326,32 @@ def test_of_runs_into_one_folder_at_the_same_time_one_runs(notebooks, tmp_path):
     } == {n}
     assert f"n = {n}\\n" in (out / "tiny.ipynb").read_text()
     assert not list(out.glob(".*"))
+
+
+def test_ctrl_c_leaves_nothing_of_a_run(notebooks, interruptible, tmp_path):
+    """And says nothing of sweeps."""
+    started = tmp_path / "started"
+    words = ["run", "tiny", f"mood=once {started}", "--out", "new"]
+    file = notebooks / "tiny.ipynb"
+    file.write_text(file.read_text().replace("os.kill(os.getpid(), 9)", "time.sleep(100)"))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "supermarket", *words], cwd=tmp_path, start_new_session=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    while not started.exists():
+        assert process.poll() is None
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+    assert process.communicate(timeout=60) == ("", "Stopped: nothing is kept of this run.\n")
+    assert process.returncode == 130
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "../evil", "/etc/evil"])
+def test_a_notebook_can_not_write_outside_its_folder_by_its_name(name, monkeypatch):
+    monkeypatch.delenv("SUPERMARKET_NAME", raising=False)
+    with pytest.raises(ParameterError, match="must name the notebook, without a folder"):
+        experiment.begin(name, {})
 
 
 def test_a_run_and_a_sweep_keep_out_of_one_folder(notebooks, executed, tmp_path):
