@@ -155,8 +155,8 @@ def cavity_down_to(model: Supermarket, tail: float) -> CavityEquilibrium:
             return found
         # As a power law would go on; every other tail falls faster.
         fallen = found.log_tail[levels // 2] - found.log_tail[-1]
-        needed = levels * 2 ** ((found.log_tail[-1] - math.log(tail)) / fallen)
-        if levels >= 256 and needed > _MOST:
+        doublings = (found.log_tail[-1] - math.log(tail)) / max(fallen, 1e-300)
+        if levels >= 256 and doublings > math.log2(_MOST / levels):
             raise ParameterError(
                 f"with {service!r}, d = {d} and lam = {lam:.6g} a share of {found.tail[-1]:.2g} of "
                 f"the queues has {levels} jobs or more, and more than {_MOST} levels are needed "
