@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from supermarket.experiment import boxes, verdict_table
 from supermarket.experiment.page import joined, mathjax
 from supermarket.experiment.statements import Statement
 from supermarket.validation import ParameterError
-from tools import BuildError, api_pages, scoreboard, statements_page
+from tools import BuildError, api_pages, front, scoreboard, statements_page
 from tools.runs import Run
 
 DATA = ("verdicts", "provenance")  # beside each notebook, for readers to take away
@@ -73,7 +73,10 @@ def stage(root: Path, runs: Iterable[Run]) -> Path:
                 text = api_pages.link(text, root)
             target.write_text(text, encoding="utf-8")
         elif page in by_notebook:
-            _stage_notebook(by_notebook[page], target, texts)
+            _stage_notebook(
+                by_notebook[page], target, texts,
+                lambda text, folder=target.parent: front.fill(text, root, runs, folder),
+            )  # fmt: skip
     return src
 
 
@@ -81,12 +84,12 @@ def _fill(page: Path, place: str, text: str) -> None:
     page.write_text(page.read_text(encoding="utf-8").replace(place, text), encoding="utf-8")
 
 
-def _stage_notebook(run: Run, target: Path, texts: "Boxes") -> None:
+def _stage_notebook(run: Run, target: Path, texts: "Boxes", fill: Callable[[str], str]) -> None:
     content = with_results(run)
     target.parent.mkdir(exist_ok=True)
     for cell in content["cells"]:
         if cell["cell_type"] == "markdown":
-            cell["source"] = texts.expand("".join(cell["source"]))
+            cell["source"] = texts.expand(fill("".join(cell["source"])))
     content["cells"].append(_to_take_away(run))
     for kind in DATA:
         shutil.copyfile(run.results()[kind], target.with_suffix(f".{kind}.json"))

@@ -18,6 +18,7 @@ from mdit_py_plugins.anchors import anchors_plugin
 from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from supermarket.experiment import boxes, verdict_table
+from supermarket.experiment.captions import captioned
 from supermarket.experiment.statements import Statement, find, statements
 
 _STYLE = """
@@ -89,10 +90,11 @@ def page(content: dict[str, Any], title: str, folder: Path) -> str:
 def joined(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the cells of a notebook, code that shows nothing joined to the code that follows it.
 
-    So a page has one fold where it would have several, one below the other.
+    So a page has one fold where it would have several, one below the other. A caption that the code
+    made is that of its figure.
     """
     found: list[dict[str, Any]] = []
-    for cell in cells:
+    for cell in map(captioned, cells):
         before = found[-1] if found else cell
         if before["cell_type"] == cell["cell_type"] == "code" and (
             before["metadata"].get("tags") == cell["metadata"].get("tags")
