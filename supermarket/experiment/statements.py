@@ -193,7 +193,7 @@ def _statements(own: str | None) -> dict[str, Statement]:
     papers, entries = ledger["papers"], [*ledger["statements"]]
     if own and (more := Path(own) / "statements.yml").is_file():
         try:
-            added = dict(_read(more))
+            added = dict(_read(more) or {})
             papers = papers | dict(added.get("papers") or {})
             entries += list(added.get("statements") or [])
         except (OSError, ValueError, TypeError, RecursionError, yaml.YAMLError):

@@ -7,6 +7,7 @@ import pytest
 import supermarket
 from supermarket import ParameterError
 from supermarket.experiment import catalogue, rows
+from supermarket.experiment.statements import statements
 
 
 def test_every_notebook_of_the_book_is_there_and_fits_a_sweep():
@@ -90,3 +91,55 @@ def test_unknown_experiments_and_empty_folders_are_refused(notebooks, monkeypatc
     monkeypatch.setenv("SUPERMARKET_NOTEBOOKS", str(tmp_path / "nowhere"))
     with pytest.raises(ParameterError, match="holds no notebooks"):
         catalogue.names()
+
+
+def notebook(source="n: int = 1", **changes):
+    cell = {"cell_type": "code", "metadata": {"tags": ["parameters"]}, "source": source}
+    return json.dumps({"cells": [cell | changes]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        *((text, "is no Jupyter notebook of version 4: mend or remove it.") for text in (
+            b"", b"{}", b"[]", b"null", b"\xff", b'{"cells": [1]}', b"[" * 10**5,
+            b'{"cells": {"a": 1}}', notebook(metadata=None), notebook(source=[1]),
+        )),
+        (notebook(metadata={}), "needs one cell with the tag parameters: it has 0."),
+        (notebook("n: int = ("), "its cell of parameters is not Python."),
+        (notebook("n: int = " + "(" * 5000), "its cell of parameters is not Python."),
+        (notebook("n = '\0'"), "its cell of parameters is not Python."),
+        (notebook("n: int = f()"), "a text or a list of them as its value, not f()."),
+        (notebook("n: int = b''"), "a text or a list of them as its value, not b''."),
+        (notebook("n: Whoel[1] = 1"), "n: Whoel[1] is no kind of parameter"),
+    ],
+)  # fmt: skip
+def test_a_notebook_that_is_none_gets_a_sentence_that_names_it(notebooks, content, sentence):
+    (notebooks / "odd.ipynb").write_bytes(content)
+    with pytest.raises(ParameterError) as refused:
+        catalogue.find_notebook("odd")
+    assert str(refused.value).startswith(str(notebooks / "odd.ipynb"))
+    assert sentence in str(refused.value)
+    assert catalogue.find_notebook("tiny").title == "A tiny experiment"
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        *((text, "statements.yml must be a ledger in YAML: papers by their keys, and a list")
+          for text in (b"[1]", b"{", b"\xff", b"statements: 1", b"papers: [1]", b"[" * 10**4)),
+        (b"statements: [1]", "1 in the ledger is no entry: write it as those that are there."),
+        (b"statements: [{id: a}]", "a in the ledger has no paper."),
+    ],
+)  # fmt: skip
+def test_a_ledger_that_is_none_gets_a_sentence(notebooks, content, sentence):
+    (notebooks / "statements.yml").write_bytes(content)
+    with pytest.raises(ParameterError) as refused:
+        statements()
+    assert sentence in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_ledger_without_entries_adds_none(notebooks):
+    (notebooks / "statements.yml").write_text("# none yet")
+    assert "tiny-mean" not in statements()

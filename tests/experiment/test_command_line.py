@@ -42,6 +42,28 @@ def test_list_and_describe_say_what_there_is(notebooks):
     }  # fmt: skip
 
 
+def test_beside_a_notebook_that_is_none_the_others_are_listed(notebooks):
+    (notebooks / "odd.ipynb").write_text("{}")
+    done = called("list")
+    assert (done.exit_code, done.stdout) == (2, "tiny  A tiny experiment\n")
+    assert (
+        done.stderr
+        == f"{notebooks / 'odd.ipynb'} is no Jupyter notebook of version 4: mend or remove it.\n"
+    )
+    assert called("describe", "tiny").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"predicted": "a"}, {"low": 10**400}, {"outcome": "yes"}, {"against": None}, {"low": None},
+     {"kind": ["paper"]}, {"claim": 1}, {"low": 2.0}, {"parameters": []}, {"hypotheses": [1]}],
+)  # fmt: skip
+def test_a_verdict_that_is_none_is_damaged(notebooks, tmp_path, change):
+    done = called("check", written(tmp_path / "out", {}, change))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.endswith("some.json is damaged: run the experiment again.\n")
+
+
 def test_the_installed_command_is_that_of_the_module(notebooks, tmp_path):
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     module, _, function = project["scripts"]["supermarket"].partition(":")
