@@ -10,13 +10,23 @@ in equilibrium, with choices with replacement; and so has every product of two.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.estimate.intervals import ENOUGH, Interval, batch_interval, checked_confidence
+from supermarket.estimate.intervals import (
+    ENOUGH,
+    LEAST,
+    SEEN,
+    UNSEEN,
+    Interval,
+    batch_interval,
+    checked_confidence,
+    joined,
+    seen_by,
+)
 from supermarket.validation import (
     MOST_QUEUES,
     ParameterError,
@@ -93,6 +103,7 @@ def controlled_interval(
     *,
     among: int = 1,
     relaxations: float | None = None,
+    noises: Sequence[Callable[[float], ArrayLike]] = (),
 ) -> Interval:
     """Return Student's interval for a mean over batches, less what the controls explain.
 
@@ -116,6 +127,8 @@ def controlled_interval(
         As in `supermarket.estimate.intervals.mean_interval`.
     relaxations : float, optional
         As in `supermarket.estimate.intervals.batch_interval`.
+    noises : sequence of callable
+        As there: for what is remembered so long, batches are joined and the interval made wider.
 
     Returns
     -------
@@ -151,6 +164,13 @@ def controlled_interval(
             f"{len(y)} batches are too few for {len(columns)} controls: give at least "
             f"{len(columns) + 8}."
         )
+    whole = float(y.mean())
+    while seen_by(noises, len(y)) < SEEN and len(y) >= 2 * (len(columns) + 8):
+        y, *columns = (joined(column) for column in (y, *columns))
+    y = y + (whole - y.mean())  # a batch may have been left over
+    if (seen := seen_by(noises, len(y))) < LEAST:
+        nan = math.nan
+        return Interval(whole, nan, nan, confidence, refused=UNSEEN, longer=nan)
     design = np.ones((len(y), 1))
     for column in columns:
         rest = column - design @ np.linalg.lstsq(design, column, rcond=None)[0]
@@ -174,7 +194,7 @@ def controlled_interval(
             longer=12 / max(-m * math.log(min(correlation, 1.0)), 0.12),
         )  # fmt: skip
     error = math.sqrt(spread / freedom * np.linalg.inv(design.T @ design)[0, 0])
-    error *= math.sqrt((1 + correlation) / (1 - correlation))
+    error *= math.sqrt((1 + correlation) / (1 - correlation) / seen)
     level = 1 - (1 - confidence) / (2 * among)
     half = float(stdtrit(freedom, level)) * error
     plain = float(stdtrit(m - 1, level)) * float(y.std(ddof=1))

@@ -1,7 +1,7 @@
 """What a run gave: labelled quantities, each with its batches, and one way to an interval."""
 
 import math
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
@@ -11,7 +11,16 @@ from numpy.typing import ArrayLike, NDArray
 
 import supermarket
 from supermarket.estimate.intervals import Interval, batch_interval, time_share_interval
+from supermarket.estimate.large_jobs import (
+    FACTORS,
+    STILL,
+    large_jobs,
+    reached,
+    refusals,
+    waits_for_all,
+)
 from supermarket.runs.schedule import Schedule
+from supermarket.service import Exponential
 from supermarket.validation import (
     ParameterError,
     choice,
@@ -158,16 +167,37 @@ class Run:
 
     @property
     def relaxation_time(self) -> float | None:
-        """Time in which the chain forgets its start, in the schedule's unit, if theory knows it."""
+        """Time in which the chain forgets its start, in the schedule's unit, if theory knows it.
+
+        That of the mean field, or of few queues that share their work, as one server n times as
+        fast would, if that is longer (derived here, compared with exact chains). Of single jobs
+        that of exponential service at this load; times (1 + scv) / 2 where all wait for the
+        largest jobs, as in heavy traffic.
+        """
         from supermarket.limits.mean_field.fixed_point import relaxation_time
         from supermarket.models.jsq import Supermarket
 
         model = self.model
-        alone = self.engine not in ("jobs", "network")  # a chain of its own, in its own time
-        if not (alone and isinstance(model, Supermarket) and model.policy == "jsq"):
+        if self.engine == "network" or not (
+            isinstance(model, Supermarket) and model.policy == "jsq"
+        ):
             return None
-        per_unit = model.n * (1 + model.lam) if self.schedule.unit == "steps" else 1.0
-        return relaxation_time(model) * per_unit
+        alike = Supermarket(model.n, model.d, model.load)
+        time = max(relaxation_time(alike), (1 - math.sqrt(model.load)) ** -2 / model.n)
+        if self.engine == "jobs":
+            return time * model.service.mean * self._uneven()
+        return time * (model.n * (1 + model.lam) if self.schedule.unit == "steps" else 1.0)
+
+    def _uneven(self) -> float:
+        """Return by what factor the run forgets more slowly because service is not exponential."""
+        if self._exponential or not waits_for_all(self.model):
+            return 1.0
+        lengths = self.schedule.horizon, self.schedule.lead
+        return max((1 + large_jobs(self.model, *lengths, self.profile).scv) / 2, 1.0)
+
+    @property
+    def _exponential(self) -> bool:
+        return self.model.service.scaled(1.0) == Exponential()
 
     def relaxations(self, relaxation_time: float | None = None) -> float | None:
         """Return the length of the run in relaxation times: those given, or its own if known."""
@@ -185,6 +215,7 @@ class Run:
         at: ArrayLike | None = None,
         among: int = 1,
         relaxation_time: float | None = None,
+        controls: Sequence[ArrayLike] = (),
     ) -> Interval:
         """Return the interval for a mean in equilibrium, from the batches.
 
@@ -215,20 +246,29 @@ class Run:
             `supermarket.estimate.intervals.batch_interval`.
         relaxation_time : float, optional
             In the unit of the schedule, where one is known that is better than this run's own.
+        controls : sequence of array_like of float, shape (batches,)
+            Averages over the batches less their known means, for a quantity with one mean that is
+            not of pools: what they explain is taken out, as in
+            `supermarket.estimate.controls.controlled_interval`.
 
         Returns
         -------
         Interval
             Refused if the run is not `supermarket.estimate.intervals.ENOUGH` times as long as the
-            relaxation time.
+            relaxation time; and, of single jobs, where it takes more moments of the service time
+            than there are, the run has not seen enough of the largest jobs, or an empty start is
+            still felt (see `supermarket.estimate.large_jobs`). Shares and means stay in their
+            ranges.
 
         Raises
         ------
         ParameterError
             If the run has no such quantity.
         """
-        known = {name: make for name, make in _QUANTITIES.items() if _needs(name) in self.batches}
-        self._check(quantity, known)
+        from supermarket.estimate.controls import controlled_interval
+
+        made = {name: make for name, make in _QUANTITIES.items() if _needs(name) in self.batches}
+        self._check(quantity, made)
         if at is not None and quantity not in ("profile", "length", "maximum"):
             raise ParameterError(f"at = {said(at)} is for 'profile', 'length' and 'maximum' alone.")
         relaxations = self.relaxations(relaxation_time)
@@ -237,22 +277,65 @@ class Run:
                 raise ParameterError(f"{self!r} has no relaxation time that theory knows.")
             lengths = dict.fromkeys(whole_numbers("at", at).ravel().tolist())
             share = sum(self.max_queue.get(length, 0.0) for length in lengths)
-            return time_share_interval(share, relaxations, confidence, among=among)
-        seen = known[quantity](self, at)
+            about = self._about(False, 0.0, share)
+            if about is not None:
+                found = large_jobs(**about)
+                looks = found.horizon * found.weight @ found.held / float(found.noise(1.0))
+                relaxations = min(relaxations, 2 * looks)
+            found = time_share_interval(share, relaxations, confidence, among=among)
+            return self._trusted(found, about, relaxations, among)
+        seen = made[quantity](self, at)
         if isinstance(seen, Interval):
             return replace(seen, confidence=confidence)
+        scale, limits = _SCALES[quantity]
         if seen.controls is not None:
-            from supermarket.estimate.controls import controlled_interval
-
-            return controlled_interval(
+            found = controlled_interval(
                 seen.batches, seen.controls, confidence, among=among, relaxations=relaxations
             )
-        if seen.ends is None:
-            relaxations = None
-        found = batch_interval(
-            seen.batches, confidence, among=among, snapshots=seen.ends, relaxations=relaxations
+            return found.within(*limits)
+        about = self._about(
+            scale == "positive", _beyond(self, quantity, at), seen.batches.mean(axis=0)
         )
-        return found if seen.estimate is None else replace(found, estimate=seen.estimate)
+        known = {"relaxations": relaxations, "noises": []}
+        if about is not None:
+            known["noises"] = [large_jobs(**about).noise]
+        if len(controls):
+            found = controlled_interval(seen.batches, controls, confidence, among=among, **known)
+        else:
+            found = batch_interval(
+                seen.batches, confidence, among=among, snapshots=seen.ends, scale=scale, **known
+            )
+        if seen.estimate is not None:
+            found = replace(found, estimate=seen.estimate)
+        if quantity == "covariance":
+            limits = (-0.25 * self.model.n / (self.model.n - 1), 0.25 * self.model.n)
+        return self._trusted(found, about, relaxations, among).within(*limits)
+
+    def _about(self, mean: bool, beyond: ArrayLike, share: ArrayLike) -> dict[str, Any] | None:
+        """Return what there is to say of the largest jobs of a run; None for exponential service.
+
+        Exponential jobs are never much larger than the queues that they meet.
+        """
+        if self.engine != "jobs" or self._exponential:
+            return None
+        beyond = np.broadcast_to(beyond, np.shape(share))
+        return {
+            "model": self.model, "horizon": self.schedule.horizon, "lead": self.schedule.lead,
+            "profile": self.profile, "mean": mean, "beyond": beyond,
+            "share": np.asarray(share),
+        }  # fmt: skip
+
+    def _trusted(
+        self, found: Interval, about: dict[str, Any] | None, relaxations: float | None, among: int
+    ) -> Interval:
+        """Return the intervals, but for those that the run was too short for."""
+        empty = self.start == "empty"
+        if about is not None:
+            found = found.unless(*refusals(**about, empty=empty))
+        if empty and relaxations is not None:
+            lengths = self.schedule.horizon, self.schedule.lead
+            found = found.unless(*_start_felt(found, relaxations, lengths, among))
+        return found
 
     def covariance_batches(self) -> NDArray[np.float64]:
         r"""Return what each batch says of the covariances of two different queues.
@@ -370,6 +453,45 @@ _QUANTITIES: dict[str, Callable[[Run, Any], _Seen | Interval]] = {
     "utility": lambda run, at: _Seen(run.batches["utility"], controls=_controls(run)[:1]),
     "misplaced": lambda run, at: _Seen(run.batches["misplaced"], controls=_controls(run)),
 }
+
+
+_SHARE, _POSITIVE = ("share", (0.0, 1.0)), ("positive", (0.0, math.inf))
+_SCALES = {
+    "profile": _SHARE, "length": _SHARE, "sojourn survival": _SHARE, "mean queue": _POSITIVE,
+    "maximum": _POSITIVE, "sojourn": _POSITIVE, "covariance": ("plain", (-math.inf, math.inf)),
+    "utility": ("plain", (-math.inf, math.inf)), "misplaced": _POSITIVE,
+}  # fmt: skip
+
+
+def _beyond(run: Run, quantity: str, at: Any) -> float | NDArray[np.float64]:
+    """Return the size of a job, in mean service times, up to which alone it adds to no share."""
+    if run.model.discipline != "fifo":
+        return 0.0
+    if quantity == "sojourn survival":
+        return run.extra["sojourn grid"] / run.model.service.mean
+    if quantity in ("profile", "length"):
+        reach = reached(run.model, run.profile)
+        return reach if at is None else float(reach[at])
+    return 0.0
+
+
+def _start_felt(
+    found: Interval, relaxations: float, lengths: tuple[float, float], among: int
+) -> tuple[NDArray[np.object_], NDArray[np.float64]]:
+    """Return where a start from empty queues is still felt, and how much longer a run would do."""
+    from scipy.special import stdtrit
+
+    horizon, lead = lengths
+    quantile = stdtrit(7, 1 - (1 - found.confidence) / (2 * among))
+    error = (np.asarray(found.high) - found.low) / 2 / quantile
+    factors = np.r_[1.0, FACTORS][:, np.newaxis]
+    left = np.exp(-relaxations * lead / horizon * factors) / (relaxations * np.sqrt(factors))
+    felt = left * np.ravel(found.estimate) > STILL * np.ravel(error)
+    first = np.argmin(felt, axis=0)
+    longer = np.where(felt.all(axis=0), math.inf, factors.ravel()[first])
+    why = np.where(felt[0], "the start from empty queues is still felt", "").astype(object)
+    shape = np.shape(found.estimate)
+    return why.reshape(shape), longer.reshape(shape)
 
 
 def _controls(run: Run) -> list[NDArray[np.float64]]:
