@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 from oracles import exact
 
-from supermarket import Lognormal, Lomax, Schedule, Supermarket, relaxation_time, simulate
+from supermarket import (
+    Hyperexponential,
+    Lognormal,
+    Lomax,
+    Schedule,
+    Supermarket,
+    relaxation_time,
+    simulate,
+)
 from supermarket.estimate.intervals import batch_interval, mean_interval
 from supermarket.estimate.large_jobs import large_jobs, reached
 from supermarket.service import BoundedPareto, Deterministic
@@ -22,15 +30,15 @@ def single(law, horizon, seed=1, lam=0.5, **more):
 # --- coverage ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("lam", [0.3, 0.5])
-def test_one_queue_over_a_hundred_relaxation_times(lam):
-    """Nearly all runs have an interval, and it covers 0.94 (measured, 0.935 to 0.95).
+def test_one_queue_over_a_hundred_relaxation_times():
+    """Nearly all runs have an interval, and it covers 0.945 (measured; lam = 0.3 is as good).
 
-    Of 1500, so that 0.915 is four standard errors below 0.94 (a false alarm in 3e-5). Power: the
-    interval without all this covers 0.90, or is hardly ever given.
+    Of 1000, so that 0.915 is four standard errors below (a false alarm in 5e-5). Power: the
+    interval without all this covers 0.90, and is here held to less.
     """
+    lam = 0.5
     shop = Supermarket(1, 1, lam)
-    runs = simulate(shop, 100 * relaxation_time(shop), seed=1, copies=1500)
+    runs = simulate(shop, 100 * relaxation_time(shop), seed=1, copies=1000)
     truth = lam / (1 - lam)
     found = [run.interval("mean queue", 0.95) for run in runs]
     given = [one for one in found if math.isfinite(one.low)]
@@ -38,10 +46,35 @@ def test_one_queue_over_a_hundred_relaxation_times(lam):
     assert np.mean([one.low <= truth <= one.high for one in given]) > 0.915
     before = [batch_interval(run.batches["profile"][:, 1:].sum(axis=1)) for run in runs]
     before = [one for one in before if math.isfinite(one.low)]
-    if lam == 0.5:
-        assert np.mean([one.low <= truth <= one.high for one in before]) < 0.915
-    else:
-        assert len(before) < 0.05 * len(runs)  # some batches saw no job
+    assert np.mean([one.low <= truth <= one.high for one in before]) < 0.915
+
+
+def test_a_queue_at_small_load_has_an_interval_though_some_batches_see_no_job():
+    shop = Supermarket(1, 1, 0.3)
+    runs = simulate(shop, 100 * relaxation_time(shop), seed=1, copies=100)
+    assert sum(math.isfinite(run.interval("mean queue").low) for run in runs) >= 95
+
+
+@pytest.mark.parametrize("relaxations", [25, 100])
+def test_an_interval_is_wider_for_the_correlation_that_is_left(relaxations):
+    """A Gaussian series that forgets exponentially: covered 0.96 to 0.985, of 4000.
+
+    The bound is 0.95, three standard errors and more below. Power: eight batches taken for
+    independent cover 0.925 and 0.94.
+    """
+    rng = np.random.default_rng(1)
+    steps, copies = 64 * 16, 4000
+    phi = math.exp(-relaxations / steps)
+    x = rng.standard_normal(copies) / math.sqrt(1 - phi**2)
+    means = np.zeros((64, copies))
+    for step in range(steps):
+        means[step // 16] += x / 16
+        x = phi * x + rng.standard_normal(copies)
+    found = batch_interval(100 + means, 0.95, relaxations=relaxations)
+    given = np.isfinite(found.low)
+    assert np.mean((found.low <= 100) & (found.high >= 100), where=given) > 0.95
+    few = mean_interval((100 + means).reshape(8, 8, copies).mean(axis=1), 0.95)
+    assert np.mean((few.low <= 100) & (few.high >= 100), where=given) < 0.95
 
 
 def test_the_mean_of_a_heavy_tail_is_refused_and_its_shares_are_covered():
@@ -121,6 +154,14 @@ def test_the_share_of_time_of_a_maximum_is_refused_for_the_same_reasons():
     assert found.low < 0.5 < found.high
 
 
+def test_the_looks_at_a_maximum_last_as_long_as_the_jobs():
+    """A job of second moment 21 is seen for 21 mean service times: two looks are so far apart."""
+    shop = Supermarket(10, 2, 0.5, replacement=False, service=Hyperexponential.from_scv(20.0))
+    found = simulate(shop, 20000, seed=1).interval("maximum", at=[2, 3])
+    assert found.effective == pytest.approx(20000 / 21, rel=0.05)
+    assert found.refused == ""
+
+
 def test_an_empty_start_that_is_still_felt_is_refused():
     """At 25 relaxation times, of which 2.5 are warm-up, the mean is off by 1 / 300."""
     shop = Supermarket(20000, 2, 0.7)
@@ -197,6 +238,21 @@ def test_no_interval_is_wider_than_the_range_of_the_quantity():
     several = mean_interval(np.array([[0.1, 3.0], [0.9, 5.0]])).within(0.0, math.inf)
     assert several.low.tolist() == [0.0, 0.0]
     assert np.isnan(mean_interval([1.0, 2.0]).without("why").within(0, 1).low)
+
+
+def test_the_estimate_is_in_the_middle_on_its_own_scale():
+    batches = np.random.default_rng(1).uniform(0.1, 0.3, 64)
+    plain, mean, share = (
+        batch_interval(batches, relaxations=100, scale=scale)
+        for scale in ("plain", "positive", "share")
+    )
+    half = plain.high - plain.estimate
+    assert mean.estimate / mean.low - 1 == pytest.approx(half / mean.estimate)
+    assert 1 - mean.estimate / mean.high == pytest.approx(half / mean.estimate)
+    odds = [math.log(x / (1 - x)) for x in (share.low, share.estimate, share.high)]
+    assert odds[2] - odds[1] == pytest.approx(odds[1] - odds[0])
+    slope = share.estimate * (1 - share.estimate)
+    assert (odds[2] - odds[1]) * slope == pytest.approx(half)
 
 
 @pytest.mark.parametrize("confidence", [0.95, 1 - 1e-9])

@@ -164,7 +164,7 @@ def controlled_interval(
             f"{len(y)} batches are too few for {len(columns)} controls: give at least "
             f"{len(columns) + 8}."
         )
-    whole = float(y.mean())
+    whole, first = float(y.mean()), len(y)
     while seen_by(noises, len(y)) < SEEN and len(y) >= 2 * (len(columns) + 8):
         y, *columns = (joined(column) for column in (y, *columns))
     y = y + (whole - y.mean())  # a batch may have been left over
@@ -187,14 +187,15 @@ def controlled_interval(
     spread = float(rest @ rest)
     correlation = float(rest[1:] @ rest[:-1]) / spread if spread > 0 else 0.0
     correlation = max(correlation + (1 + 3 * correlation) / m, 0.0)  # it is biased by so much
-    if correlation >= math.exp(-12 / m):
+    # Where it is known how long batches must be, the few that are left say little of it.
+    if correlation >= math.exp(-12 / (first if noises else m)):
         return Interval(
             float(fitted[0]), math.nan, math.nan, confidence,
             refused="neighbouring batches are still correlated",
             longer=12 / max(-m * math.log(min(correlation, 1.0)), 0.12),
         )  # fmt: skip
     error = math.sqrt(spread / freedom * np.linalg.inv(design.T @ design)[0, 0])
-    error *= math.sqrt((1 + correlation) / (1 - correlation) / seen)
+    error *= math.sqrt(max((1 + correlation) / (1 - correlation), 1 / seen))
     level = 1 - (1 - confidence) / (2 * among)
     half = float(stdtrit(freedom, level)) * error
     plain = float(stdtrit(m - 1, level)) * float(y.std(ddof=1))
