@@ -37,7 +37,7 @@ def test_the_share_of_time_of_a_maximum_has_an_interval_also_where_nothing_else_
     assert (always.estimate, always.high) == (1.0, 1.0)
     assert 0.9 < always.low < 1
     share = run.max_queue[int(seen.median)]
-    found = run.interval("maximum", 0.99, at=[seen.median])
+    found = run.interval("maximum", 0.99, at=int(seen.median))
     assert found.low < found.estimate == pytest.approx(share)
     assert found.estimate < found.high <= 1
     never = run.interval("maximum", 0.99, at=[40])
