@@ -10,6 +10,7 @@ from scipy.integrate import quad
 from scipy.special import gammaln
 
 from supermarket import Exponential, Hyperexponential, Lomax, ParameterError, Supermarket, cavity
+from supermarket.limits.fifo.level_equation import log_difference
 from supermarket.service.law import Mixture
 
 TWO_PHASES = Hyperexponential([0.125, 0.875], [0.25, 1.75])  # exact in binary, mean 1
@@ -228,6 +229,20 @@ def test_half_the_step_changes_nothing(monkeypatch, beta, d, lam, levels):
     assert fine.step == coarse.step / 2
     assert fine.nodes > coarse.nodes
     np.testing.assert_allclose(fine.log_tail, coarse.log_tail, rtol=1e-13, atol=2e-13)
+
+
+def test_the_difference_of_two_levels_keeps_its_digits():
+    """In logarithms, where two levels are nearly the same and where they are far apart."""
+    for above in (0.0, -1e5):
+        for fall in (1e-14, 1e-9, 1e-3, 0.5, 30.0, 800.0):
+            below = above - fall
+            if below == above:  # no two levels: their difference is that of a rounding
+                continue
+            with localcontext() as context:
+                context.prec = 60
+                exact = (1 - (Decimal(below) - Decimal(above)).exp()).ln() + Decimal(above)
+            found = log_difference(above, below)
+            assert found == pytest.approx(float(exact), rel=1e-15, abs=3e-16)
 
 
 def test_deep_levels_in_logs():

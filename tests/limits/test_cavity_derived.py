@@ -33,7 +33,8 @@ def test_the_mean_queue_where_the_tail_is_a_power_law():
     )  # infinite variance
     found = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(1.8)), 400)  # exponent 4
     longer = cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(1.8)), 2000)
-    assert found.mean_queue == pytest.approx(longer.mean_queue, rel=1e-5)
+    # Beyond 400 levels lies a share of 4.6e-7, of which a hundredth or two is not known.
+    assert found.mean_queue == pytest.approx(longer.mean_queue, rel=2e-8)
     assert found.mean_sojourn == found.mean_queue / 0.7
     with pytest.raises(ParameterError, match="levels = 10 is too few for a mean"):
         cavity(Supermarket(math.inf, 2, 0.7, service=Lomax(1.8)), 10).mean_queue  # noqa: B018

@@ -8,6 +8,7 @@ from scipy.stats import nbinom, poisson
 
 from supermarket import ParameterError, Supermarket, cavity
 from supermarket.limits.fifo import by_age
+from supermarket.limits.fifo.by_mixture import Thinned
 from supermarket.limits.fifo.tails import doubly_exponential_limit, q_exponent
 from supermarket.service import (
     BoundedPareto,
@@ -318,6 +319,16 @@ def test_the_error_of_a_mixture(beta, levels):
     assert found.error[1] == 0
     assert true < 1e-10
     assert true < found.error.max() < 1e-4
+
+
+@pytest.mark.parametrize("beta", [1.02, 1.1, 1.5, 4.0])
+@pytest.mark.parametrize("log_low", [0.0, -200.0])
+def test_half_the_nodes_still_hold_all_the_work(beta, log_low):
+    """A third of it lies below the lowest rate at beta = 1.02."""
+    half, full = Thinned(Lomax(beta)).mixture(log_low), Lomax(beta).mixture(log_low)
+    assert np.sum(np.exp(full.log_share)) == pytest.approx(1, rel=1e-13)
+    assert np.sum(np.exp(half.log_share)) == pytest.approx(1, rel=1e-8)
+    assert half.step == 2 * full.step
 
 
 @pytest.mark.parametrize(("law", "spread"), [(Weibull(1000), 1e-5), (Lognormal(1e-6), 1e-11)])
