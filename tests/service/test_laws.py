@@ -287,6 +287,11 @@ def test_scaling(law):
     assert twice.moment(1) == pytest.approx(2 * law.moment(1))
     assert twice.laplace(0.5) == pytest.approx(law.laplace(1.0), rel=1e-12)
     np.testing.assert_allclose(twice.inverse_survival(0.3), 2 * law.inverse_survival(0.3))
+    one, other = (x.sample(np.random.default_rng(2), 9) for x in (law, twice))
+    np.testing.assert_allclose(other, 2 * one, rtol=1e-14)
+    if law.is_mixture:
+        assert np.sum(np.exp(twice.mixture(-9.0).log_share)) == pytest.approx(twice.mean)
+        assert np.sum(np.exp(twice.mixture(-9.0).log_weight)) == pytest.approx(1.0)
     if law.tail_index < math.inf:
         assert twice.tail_constant == pytest.approx(2**law.tail_index * law.tail_constant)
         limit = math.exp(law.log_survival(300.0) + law.tail_index * 300)
