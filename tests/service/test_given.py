@@ -74,6 +74,14 @@ def test_a_known_law_given_by_its_survival_function(law, given):
     np.testing.assert_allclose(given.laplace(theta), law.laplace(theta), atol=1e-13)
 
 
+def test_the_work_beyond_the_last_panel_goes_on_as_the_power_does():
+    """Panels end where the survival function is 1e-290, near 1e116 here; at 1e120 it is 1e-300."""
+    law = GivenSurvival(lambda s: (1 + s) ** -2.5)
+    for s in (1e100, 1e115, 1e118, 1e120):
+        assert law.survival(s) > 1e-305
+        assert law.integrated_tail(s) == pytest.approx(s**-1.5 / 1.5, rel=1e-9, abs=0)
+
+
 def test_options_of_a_given_survival_function():
     function = Uniform().survival
     law = GivenSurvival(function, end=2, breaks=[0.5, 0.5])

@@ -263,6 +263,9 @@ def test_samples_have_the_law(law):
     assert distance * math.sqrt(sample.size) < 2.7
     np.testing.assert_array_equal(law.sample(np.random.default_rng(7), size), sample)
     assert law.sample(np.random.default_rng(7), 3).shape == (3,)
+    rng = np.random.default_rng(7)
+    first, second = law.sample(rng, 30), law.sample(rng, 30)  # the stream goes on
+    assert np.array_equal(first, second) == (law == Deterministic())
 
 
 @pytest.mark.parametrize("law", LAWS, ids=shown)

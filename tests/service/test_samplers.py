@@ -56,6 +56,7 @@ FAULTS = [
     (PhaseType([1, 0], [[-1e4, 5e3], [0, -1]]), PhaseType([1, 0], [[-1e4, 5050], [0, -1]])),
     (PhaseType([0, 1], [[-1, 0], [5e3, -1e4]]), PhaseType([0, 1], [[-1, 0], [5050, -1e4]])),
     (phases(0.25, 0.3), phases(0.2525, 0.3)),
+    (phases(0.25, 0.3), PhaseType([0.2525, 0.7475], [[-0.3, 0], [0, -4.5]])),  # another mean
     (phases(0.25, 0.3), phases(0.25, 0.303)),
     (phases(0.5, 0.501), phases(0.505, 0.506)),
     (GivenScipy(stats.invgauss(1.5)), GivenScipy(stats.invgauss(1.515))),
