@@ -9,7 +9,7 @@ PORT ?= 8000
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help profile install book check test quick lint look pdf bench serve requirements clean
+.PHONY: help profile install book check test quick lint look pdf bench mutants serve requirements clean
 
 VENV := .venv
 IN_VENV := $(VENV)/bin/python
@@ -55,6 +55,9 @@ bench: $(INSTALLED) ## Measure speed and memory, as ratios
 	$(IN_VENV) -m benchmarks.network
 	$(IN_VENV) -m benchmarks.relatives
 	$(IN_VENV) -m benchmarks.first_call
+
+mutants: $(INSTALLED) ## Plant known bugs one at a time, and tell which test sees each (AGAIN=1: all)
+	@$(IN_VENV) -m tools.mutants --jobs "$(JOBS)" $(if $(AGAIN),--again)
 
 serve: book ## Build the book and serve it on http://localhost:8000 (PORT=)
 	@echo "Serving on http://localhost:$(PORT) until Ctrl-C"

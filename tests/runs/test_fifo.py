@@ -510,7 +510,10 @@ GOOD = {"n": 5, "d": 2, "lam": 0.5, "replacement": False, "horizon": 1, "seed": 
         ({"start": ([1] * 5, [1.0] * 4 + [0.0])}, "residuals of start must be n = 5 finite"),
         ({"start": ([1] * 5, [1.0] * 4 + [np.nan])}, "residuals of start must be n = 5 finite"),
         ({"start": ([1] * 5, [1.0] * 4 + [np.inf])}, "residuals of start must be n = 5 finite"),
-        ({"start": ([10**6] * 5, [1.0] * 5)}, "lengths of start must be n = 5 whole numbers from 0 to 50000"),
+        (
+            {"start": ([10**6] * 5, [1.0] * 5)},
+            "lengths of start must be n = 5 whole numbers from 0 to 50000",
+        ),
         ({"start": ([0] * 5, [1.0] * 5), "discipline": "ps"}, "every job at a server has a resid"),
         ({"start": "equilibrium", "discipline": "ps"}, "is known for discipline = 'fifo'"),
     ],
