@@ -25,8 +25,8 @@ def project(tmp_path):
     Image.new("RGB", (1000, 2000), "red").save(picture, "png")
     png = base64.b64encode(picture.getvalue()).decode()
     cells = [{"cell_type": "markdown", "metadata": {}, "source": "# The first\n\nText."}]
-    cells += [{"cell_type": "code", "metadata": {}, "source": "draw()",
-               "outputs": [{"data": {"text/plain": "text"}}, {"data": {"image/png": png}}]}]  # fmt: skip
+    outputs = [{"data": {"text/plain": "text"}}, {"data": {"image/png": png}}]
+    cells += [{"cell_type": "code", "metadata": {}, "source": "draw()", "outputs": outputs}]
     notebook = tmp_path / "one.ipynb"
     notebook.write_text(json.dumps({"cells": cells, "metadata": {"description": "It is so."}}))
     run = Run(notebook, tmp_path / "run", {})

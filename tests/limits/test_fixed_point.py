@@ -429,7 +429,7 @@ def test_relaxation_time_with_one_choice_is_that_of_one_queue():
         (lambda: trajectory(LIMIT, [1], start=[1, "a"]), "start must be a list of numbers"),
         (lambda: trajectory(LIMIT, [1], start=[1, 0.2, 0.3]), "start must be a profile"),
         (lambda: trajectory(LIMIT, [1], start=[1, -0.1]), "start must be a profile"),
-        (lambda: trajectory(LIMIT, [1], start=[1, math.nan]), "start must be a list of finite numbers"),
+        (lambda: trajectory(LIMIT, [1], start=[1, math.nan]), "start must be a list of finite num"),
         (lambda: trajectory(LIMIT, [1], start=[[1, 0.5]]), "start must be a profile"),
         (lambda: trajectory(LIMIT, [1], start=[1, 1, 1], levels=1), "levels = 1 is out of range"),
         (lambda: trajectory(LIMIT, [1], levels=0), "levels = 0 is out of range"),
