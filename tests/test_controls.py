@@ -215,3 +215,16 @@ def test_how_often_intervals_miss_the_mean_of_a_short_series(span, controlled, a
     assert missed(lambda x: controlled_interval(x, [useless], 0.99, relaxations=span)) < controlled
     assert missed(lambda x: batch_interval(x, 0.99, relaxations=span)) < alone
     assert missed(lambda x: mean_interval(x, 0.99)) > 0.1
+
+
+@pytest.mark.parametrize("relaxations", [None, 100.0])
+def test_a_rare_event_is_refused_with_its_reason_however_long_the_run(relaxations):
+    values, control, _ = noisy(np.random.default_rng(3), 64)
+    values = np.abs(values)
+    values[7] = 0.0
+    found = controlled_interval(values, [control], relaxations=relaxations)
+    assert math.isnan(found.low)
+    assert found.refused == "not seen in 2% of the batches"
+    assert found.longer > 1
+    short = controlled_interval(values, [control], relaxations=10.0)
+    assert short.refused == "the run lasted 10 relaxation times and needs 20"

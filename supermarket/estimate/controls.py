@@ -180,8 +180,11 @@ def controlled_interval(
     fitted = np.linalg.lstsq(design, y, rcond=None)[0]
     rest = y - design @ fitted
     unseen = np.min(y) == 0 or np.ptp(y) == 0
-    if unseen or (relaxations is not None and relaxations < ENOUGH):
-        refused = batch_interval(y, confidence, among=among, relaxations=relaxations)
+    short = relaxations is not None and relaxations < ENOUGH
+    if unseen or short:
+        refused = batch_interval(
+            y, confidence, among=among, relaxations=relaxations if short else None
+        )
         return replace(refused, estimate=float(fitted[0]), low=math.nan, high=math.nan)
     m, freedom = len(y), len(y) - design.shape[1]
     spread = float(rest @ rest)
