@@ -54,6 +54,19 @@ def test_beside_a_notebook_that_is_none_the_others_are_listed(notebooks):
 
 
 @pytest.mark.parametrize(
+    "words",
+    [("sweep", "tiny", "y" * 3000, "--out", "o"), ("run", "a\nb" * 999, "--out", "o"),
+     ("run", "tiny", "c\nd" * 999, "--out", "o"), ("run", "tiny", "e=\n" * 999, "--out", "o"),
+     ("check", "f\ng" * 999)],
+)  # fmt: skip
+def test_a_sentence_stays_one_of_readable_length(notebooks, words):
+    done = called(*words)
+    assert done.exit_code in (1, 2)
+    assert done.stderr.count("\n") == 1
+    assert len(done.stderr) <= 501
+
+
+@pytest.mark.parametrize(
     "change",
     [{"predicted": "a"}, {"low": 10**400}, {"outcome": "yes"}, {"against": None}, {"low": None},
      {"kind": ["paper"]}, {"claim": 1}, {"low": 2.0}, {"parameters": []}, {"hypotheses": [1]}],
