@@ -275,7 +275,7 @@ def main() -> None:
         del os.environ[name]
     warnings.simplefilter("ignore")
     sys.warnoptions.clear()
-    for stream in (sys.stdout, sys.stderr):
+    for stream in filter(None, (sys.stdout, sys.stderr)):  # None if it was closed
         stream.reconfigure(errors="backslashreplace")  # letters that a terminal does not have
     try:
         sys.exit(app(sys.argv[1:] or ["--help"], standalone_mode=False))
@@ -284,7 +284,8 @@ def main() -> None:
         why = said(error.format_message().rstrip("."), str, LONGEST - len(where))
         typer.echo(why + where, err=True)
         sys.exit(2)
-    except typer.Abort:
+    except typer.Abort:  # Ctrl-C, before a command had begun
+        typer.echo("Stopped.", err=True)
         sys.exit(130)
 
 

@@ -42,6 +42,14 @@ def test_list_and_describe_say_what_there_is(notebooks):
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("end", [">&-", "2>&-", "| head -0", "> /dev/full"])
+def test_where_nobody_can_read_there_is_no_traceback(notebooks, end):
+    line = f'"{sys.executable}" -m supermarket list {end}'
+    done = subprocess.run(line, shell=True, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1)
+    assert done.stderr in ("", "A file: No space left on device.\n")
+
+
 def test_beside_a_notebook_that_is_none_the_others_are_listed(notebooks):
     (notebooks / "odd.ipynb").write_text("{}")
     done = called("list")

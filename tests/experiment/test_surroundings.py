@@ -342,7 +342,7 @@ def test_ctrl_c_leaves_nothing_of_a_run(notebooks, interruptible, tmp_path):
         assert process.poll() is None
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    assert process.communicate(timeout=60) == ("", "Stopped: nothing is kept of this run.\n")
+    assert process.communicate(timeout=120) == ("", "Stopped: nothing is kept of this run.\n")
     assert process.returncode == 130
     assert not (tmp_path / "new").exists()
 
