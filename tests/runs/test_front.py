@@ -150,7 +150,7 @@ def test_copies_of_a_spawned_seed_have_the_streams_that_it_would_spawn():
     twice = [[one.generate_state(2).tolist() for one in spawned(seed, 3)] for _ in range(2)]
     expected = [one.generate_state(2).tolist() for one in SeedSequence(5).spawn(4)[3].spawn(3)]
     assert twice == [expected, expected]
-    runs = simulate(Supermarket(20, 2, 0.5), 5, seed=seed, copies=3)
+    runs = simulate(Supermarket(20, 2, 0.5), 5, seed=seed, copies=3, engine="scan")
     assert [run.seed for run in runs] == [(5, (3, k)) for k in range(3)]
 
 

@@ -6,7 +6,6 @@ import pytest
 
 from supermarket.limits.alternatives import growing
 from supermarket.limits.growing.diffusions import LinearOverflow, ReflectedOverflow, exponential
-from supermarket.limits.growing.stationary import stationary_moments
 
 
 def test_a_limit_is_told_from_those_beside_it():
@@ -14,7 +13,7 @@ def test_a_limit_is_told_from_those_beside_it():
     soft, linear = exponential(alpha, 1.0), LinearOverflow(alpha)
     hard = ReflectedOverflow(soft.barrier)
     asked = "Var Z1", alpha
-    variances = {law: stationary_moments(law).variance_1 for law in (linear, soft, hard)}
+    variances = {law: growing._moments(law)[2] for law in (linear, soft, hard)}
     assert growing.stationary("linear", *asked) == [variances[soft]]
     assert growing.stationary("exponential", *asked) == [variances[linear], variances[hard]]
     # A reflected limit is named by its barrier, at which the overflow begins.
@@ -23,6 +22,7 @@ def test_a_limit_is_told_from_those_beside_it():
     assert len({round(variance, 3) for variance in variances.values()}) == 3
 
 
+@pytest.mark.book  # 100,000 paths
 def test_a_moment_at_a_time_is_that_of_the_neighbour():
     (second,) = growing.after_a_time("reflected", "E Z2^2", 1.0, 0.5)
     assert 0.1 < second < 1.0
