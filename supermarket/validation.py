@@ -523,7 +523,9 @@ def _floats(name: str, values: object) -> NDArray[np.float64]:
         return given.astype(np.float64, copy=False)
 
 
-def reals(name: str, given: object, low: float = -math.inf, high: float = math.inf) -> np.ndarray:
+def reals(
+    name: str, given: object, low: float = -math.inf, high: float = math.inf
+) -> NDArray[np.float64]:
     """Return numbers in [low, high], an array of float64 of the shape of `given`; no NaN.
 
     Raises
@@ -541,16 +543,7 @@ def reals(name: str, given: object, low: float = -math.inf, high: float = math.i
         ...
     supermarket.validation.ParameterError: s = -2 is out of range: choose 0 <= s.
     """
-    try:
-        found = np.asarray(given)
-        if found.dtype.kind not in "biufO":
-            raise TypeError
-        with np.errstate(over="ignore"):
-            found = found.astype(np.float64, copy=False)
-    except (TypeError, ValueError, OverflowError):
-        raise ParameterError(
-            f"{name} = {said(given)} is not a number or an array of numbers."
-        ) from None
+    found = _floats(name, given)
     inside = (found >= low) & (found <= high)
     if not inside.all():
         wrong = found[~inside].item(0)

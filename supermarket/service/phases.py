@@ -303,7 +303,9 @@ class PhaseType(ServiceLaw):
     def moment(self, k: int) -> float:
         """Return ``k! alpha @ inv(-T)**k @ ones``."""
         left = self._left(k)
-        return _factorial(k) * float(np.array(self.alpha) @ left) if left[0] < np.inf else math.inf
+        if not np.all(np.isfinite(left)):
+            return math.inf
+        return _factorial(k) * float(np.array(self.alpha) @ left)
 
     def laplace(self, theta: ArrayLike) -> np.ndarray:
         """Return ``alpha @ inv(theta - T) @ exits``."""
@@ -346,8 +348,6 @@ class PhaseType(ServiceLaw):
         left = np.ones(len(self.alpha))
         for _ in range(k):
             left = np.linalg.solve(-generator, left)
-            if not np.all(np.isfinite(left)):
-                return np.full(left.size, np.inf)
         return left
 
     def _log_product(self, log_s: ArrayLike, right: np.ndarray) -> np.ndarray:

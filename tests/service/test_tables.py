@@ -61,6 +61,8 @@ READ = {
     "decimal commas between tabs": ("a.tsv", "seconds\n1,5\n2,5\n"),
     "decimal commas and exponents": ("a.tsv", "seconds\n15,0e-1\n2,5\n"),
     "a comma in a head of semicolons": ("a.csv:s", "id, of a job;s\na;1.5\nb;2.5\n"),
+    "a decimal comma, and a comma in the head": ("a.csv:s", "id, of a job;s\na;1,5\nb;2,5\n"),
+    "a semicolon in a head of commas": ("a.csv:s", "id; of a job,s\na,1.5\nb,2.5\n"),
     "tabs": ("a.tsv:seconds", "id\tseconds\na\t1.5\nb\t2.5\n"),
     "tabs, an empty cell": ("a.tsv:seconds", "seconds\tnote\n1.5\t\n2.5\tx\n"),
     "bars": ("a.csv:seconds", "id|seconds\na|1.5\nb|2.5\n"),
@@ -180,6 +182,7 @@ def test_a_file_that_is_no_file():
     assert "f.csv is a folder: name a file in it" in refusal("f.csv:seconds")
     assert "there is no file second.csv in " in refusal("second.csv:x")
     assert "did you mean seconds.csv?" in refusal("second.csv")
+    assert "there is no file A.TSV.GZ in " in refusal("A.TSV.GZ")
     assert "there is no file C:\\data\\t.csv in " in refusal("C:\\data\\t.csv:x")
     os.mkfifo("pipe.csv")
     assert "pipe.csv is not a regular file" in refusal("pipe.csv")
