@@ -141,6 +141,7 @@ def project(tmp_path):
     return tmp_path
 
 
+@pytest.mark.book  # starts pytest
 @pytest.mark.parametrize("name", BUGS)
 def test_bugs_are_told_apart_and_the_file_is_put_back(project, name):
     """The one that changes nothing must not be taken for seen, nor one that never ends."""
@@ -153,6 +154,7 @@ def test_bugs_are_told_apart_and_the_file_is_put_back(project, name):
     assert (project / "one.py").read_text() == SOURCE
 
 
+@pytest.mark.book  # starts pytest
 def test_what_was_seen_is_kept_and_the_exit_status_says_whether_all_were(project):
     def told(*names):
         command = [sys.executable, "-m", "tools.mutants", "--root", str(project), *names]
@@ -172,6 +174,7 @@ def test_what_was_seen_is_kept_and_the_exit_status_says_whether_all_were(project
     assert told("is-seen")[1][-1] == "1 bugs, 0 seen by a test, 1 not."  # nothing is kept of it
 
 
+@pytest.mark.book  # starts pytest
 def test_tests_that_fail_without_a_bug_say_nothing(project):
     (project / "tests" / "test_one.py").write_text(TESTS.replace("== 2", "== 3"))
     with pytest.raises(
