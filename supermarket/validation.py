@@ -362,7 +362,9 @@ def called(name: str, function: object, *arguments: object) -> object:
         raise ParameterError(f"{name} fails at {given}: {why.rstrip('.')}.") from error
 
 
-def affordable(what: str, size: float, how: str, most: float = MOST_NUMBERS) -> None:
+def affordable(
+    what: str, size: float, how: str, most: float = MOST_NUMBERS, unit: str = "numbers"
+) -> None:
     """Refuse what takes too much memory or time, by its size, before any work.
 
     Examples
@@ -376,7 +378,7 @@ are allowed: choose fewer levels.
     """
     if not size <= most:
         raise ParameterError(
-            f"{what} takes some {size:.2g} numbers, and {most:.2g} are allowed: {how}."
+            f"{what} takes some {size:.2g} {unit}, and {most:.2g} are allowed: {how}."
         )
 
 
@@ -487,9 +489,9 @@ def _outside(
 
 
 def _is_whole(value: object) -> bool:
-    return isinstance(value, float | np.floating) and (
-        abs(value) < MOST_EXACT and float(value).is_integer()
-    )
+    if not isinstance(value, float | np.floating):
+        return False
+    return abs(float(value)) < MOST_EXACT and float(value).is_integer()
 
 
 def _is_number(value: object, kind: type) -> bool:

@@ -596,7 +596,7 @@ def count_interval(
 
     confidence, among = checked_confidence(confidence, among)
     events = integer("events", events, 0, MOST_QUEUES)
-    exposure = real("exposure", exposure, 0.0, open_low=True)
+    exposure = real("exposure", exposure, 1e-280)
     error = (1 - confidence) / ((1 if events == 0 else 2) * among)
     low = 0.0 if events == 0 else float(gammaincinv(events, error)) / exposure
     high = float(gammaincinv(events + 1, 1 - error)) / exposure

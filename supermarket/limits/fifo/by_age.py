@@ -67,7 +67,7 @@ def by_panels(
             if k == levels and (bounded or below >= -depth):
                 return log_tail, log_rates, log_edges
         if log_edges.size <= most:
-            sure = k if bounded or below >= -depth else k - 1
+            sure = k if bounded or below >= -depth else max(k - 1, 1)
             log_sure = log_tail[sure]
         if log_edges.size > most or below < -_DEEPEST:
             raise ParameterError(

@@ -25,7 +25,7 @@ from supermarket.limits.fifo.level_equation import (
 )
 from supermarket.service import ServiceLaw
 from supermarket.service.law import Mixture
-from supermarket.validation import ParameterError
+from supermarket.validation import ParameterError, affordable
 
 _MARGIN = 42.0  # nodes reach down to exp(-42) = 6e-19 of the arrival rate
 _SMALLEST = -650.0  # linear arithmetic stops where a transform may fall below exp(-650) = 5e-283
@@ -68,6 +68,7 @@ def by_mixture(service: ServiceLaw, d: int, lam: float, levels: int, arithmetic:
     """
     log_lam = np.log(lam)
     log_tail, log_rates = first_levels(d, lam, levels)
+    affordable(f"d = {d} with lam = {lam:.6g}", -8 * log_lam * d, "choose fewer", _MOST_NODES)
     mixture = service.mixture(log_lam * (d - 1) - 2 * _MARGIN)
     # one entry a node: lam_{k-1} G_{k-1}(x), which flows into the level k that comes next
     k, inflow = 1, np.zeros(mixture.log_rate.size)

@@ -217,7 +217,7 @@ class CavityEquilibrium:
         times = numbers("times", times)
         return sojourn_survival(
             unit(self.service),
-            self._panels(self.levels),
+            self.log_edges,
             self.log_tail,
             self.log_rates + math.log(self.service.mean),
             self.lam * self.service.mean,

@@ -18,7 +18,7 @@ from supermarket.limits.fifo.by_mixture import _accept
 from supermarket.limits.fifo.level_equation import climber, first_levels
 from supermarket.models.jsq import Supermarket, supermarket_of
 from supermarket.service import Lomax
-from supermarket.validation import ParameterError, arrival_rate, integer, real
+from supermarket.validation import ParameterError, affordable, arrival_rate, integer, real
 
 __all__ = ["deep_tail"]
 
@@ -92,6 +92,7 @@ def deep_tail(model: Supermarket, depth: float, least: int = 1) -> DeepTail:
     depth = real("depth", depth, 0.0, DEEPEST, open_low=True)
     least = integer("least", least, 1)
     log_lam = math.log(lam)
+    affordable(f"d = {d} with lam = {lam:.6g}", -8 * log_lam * d, "choose fewer", 6e6)
     mixture = service.mixture(log_lam * d - 2 * _MARGIN)
     step, fall = float(mixture.step), (service.beta - 1) * float(mixture.step)
     nodes = mixture.log_rate, mixture.log_share, np.zeros(mixture.log_rate.size)

@@ -43,7 +43,7 @@ def deepest(model: Supermarket, levels: int) -> CavityEquilibrium:
     >>> float(deepest(shop, 8).tail[8].round(7))
     6.26e-05
     """
-    levels = integer("levels", levels, 1)
+    levels = integer("levels", levels, 1, 10**6)
     # The logarithms of a mixture of exponentials go on for ever, at ever greater cost.
     mixture = supermarket_of(model).service.is_mixture
     arithmetic = "linear" if mixture else "auto"
@@ -78,7 +78,7 @@ def share_with(model: Supermarket, jobs: int) -> float:
     >>> round(share_with(Supermarket(1000, 2, 0.7), 3), 6)
     0.082354
     """
-    jobs = integer("jobs", jobs, 1)
+    jobs = integer("jobs", jobs, 1, 10**6)
     equilibrium = deepest(model, jobs)
     return float(equilibrium.tail[jobs]) if equilibrium.levels == jobs else 0.0
 

@@ -23,7 +23,7 @@ import scipy
 from numpy.polynomial import legendre
 
 from supermarket.kernels.compiled import kernel
-from supermarket.limits.fifo.by_age import LONGEST, SIZE, Replay, decay, log_width
+from supermarket.limits.fifo.by_age import LONGEST, SIZE, Replay, by_panels, decay, log_width
 from supermarket.service import ServiceLaw
 from supermarket.validation import ParameterError, real
 
@@ -31,11 +31,14 @@ _A = 23.0  # the inversion's own error is exp(-23) = 1e-10
 _TERMS = 40  # terms summed before the averaging
 _AVERAGED = 20
 _LEFT_OUT = 1e-12
+_UNSEEN = 1e-13  # share of services that end so soon that it is not felt
+_DEEPEST = -2000.0
+LATEST = 1e100
 
 
 def sojourn_survival(
     service: ServiceLaw,
-    log_edges: np.ndarray,
+    log_edges: np.ndarray | None,
     log_tail: np.ndarray,
     log_rates: np.ndarray,
     lam: float,
@@ -48,8 +51,8 @@ def sojourn_survival(
     ----------
     service : ServiceLaw
         Of mean 1.
-    log_edges : ndarray of float64, shape (panels + 1,)
-        From `by_panels`.
+    log_edges : ndarray of float64, shape (panels + 1,), or None
+        From `by_panels`; None to ask it.
     log_tail, log_rates : ndarray of float64, shapes (levels + 1,) and (levels,)
         The equilibrium, in mean service times.
     lam, d
@@ -69,15 +72,19 @@ def sojourn_survival(
         If a time is negative, or a job that meets more than the last level may be served by then.
     """
     for time in times.flat:
-        real("time", time, 0.0)
+        real("time", time, 0.0, LATEST)
+    # What lies deeper is 0 in every double, and would take ever finer panels.
+    deep = int(np.argmax(np.append(d * log_tail, -np.inf) < _DEEPEST))
+    log_tail, log_rates = log_tail[: deep + 1], log_rates[:deep]
+    if log_edges is None:
+        log_edges = by_panels(service, d, lam, log_rates.size)[2]
     met = np.exp(d * log_tail[:-1]) - np.exp(d * log_tail[1:])
-    alone = met[0] * service.survival(times)
+    least = np.asarray(service.survival(times))  # a job stays at least for its own service
     result = np.ones(times.shape)
     for place, time in np.ndenumerate(times):
-        if time > 0:
-            result[place] = alone[place] + _others(
-                service, log_edges, log_tail, log_rates, lam, d, met, time
-            )
+        if least[place] < 1 - _UNSEEN:
+            others = _others(service, log_edges, log_tail, log_rates, lam, d, met, time)
+            result[place] = min(max(met[0] * least[place] + others, least[place]), 1.0)
     return result
 
 
@@ -98,7 +105,8 @@ def _others(
     served = 1 - theta * first  # of a service time
     # Chernoff's bound of P(an arrival meets k jobs or more, and k - 1 services take less)
     k = np.arange(log_tail.size)
-    bound = d * log_tail + np.minimum(0, _A / 2 + (k - 1) * np.log(served[0].real))
+    log_served = np.log(max(served[0].real, 1e-300))  # rounding may leave it below 0
+    bound = d * log_tail + np.minimum(0, _A / 2 + (k - 1) * log_served)
     if bound[-1] > np.log(_LEFT_OUT):
         raise ParameterError(
             f"levels = {log_tail.size - 1} is too few for a sojourn time of {time:.6g} mean "

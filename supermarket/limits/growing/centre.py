@@ -15,11 +15,16 @@ from numpy.typing import ArrayLike, NDArray
 
 from supermarket.kernels.sampling import log_all_among
 from supermarket.limits.growing.diffusions import ExponentialOverflow
-from supermarket.limits.growing.reflection import ConstrainedFlow, constrained_flow
+from supermarket.limits.growing.reflection import (
+    MOST_RATES,
+    ConstrainedFlow,
+    constrained_flow,
+)
 from supermarket.models.jsq import Supermarket, numbers_of
 from supermarket.validation import (
     MOST_QUEUES,
     ParameterError,
+    affordable,
     arrival_rate,
     increasing_times,
     integer,
@@ -266,6 +271,7 @@ def fluid_limit(lam: float, times: ArrayLike, *, start: ArrayLike = (1.0,)) -> C
         )
     # Level i has room for all jobs of the start and all arrivals if i > their number a queue.
     levels = len(g) + math.ceil(g[1:].sum() + lam * last) if lam > 1 else len(g) + 1
+    affordable(f"a flow of {levels} levels", float(levels) ** 2, "stop sooner", MOST_RATES)
     padded = np.zeros(levels)
     padded[: len(g) - 1] = g[1:]
     rates = np.eye(levels, k=1) - np.eye(levels)

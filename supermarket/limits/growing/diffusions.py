@@ -69,7 +69,7 @@ Overflow = LinearOverflow | ExponentialOverflow | ReflectedOverflow
 
 HUGE = 1e100  # so that squares and quotients of parameters stay finite
 MOST_UNITS = 1e15  # of time: beyond, doubling an interval rounds away what happens in it
-MOST_STEPS = 1e9  # some ten seconds or more
+MOST_STEPS, MOST_PATHS = 1e8, 20  # steps of so many paths: some minute at most
 
 
 def overflow_of(given: object, kinds: tuple[type, ...] = ()) -> Overflow:
@@ -90,13 +90,12 @@ def steps_of(overflow: Overflow, length: float, step: float, paths: int) -> None
     """Refuse a number of steps that would take too long."""
     if isinstance(overflow, LinearOverflow):
         return
-    least = step
-    if isinstance(overflow, ExponentialOverflow):
-        least = min(step, max(0.1 / overflow.c**2, 1e-300))  # near the barrier
-    most = f"{paths} paths of length {length:g} in steps of {least:.2g}"
-    affordable(
-        most, paths * length / least, "choose fewer, a longer step or a smaller c", MOST_STEPS
-    )
+    per_unit = 1 / max(step, 1 / HUGE)
+    if isinstance(overflow, ExponentialOverflow):  # within 1 / c of the barrier there are c**2
+        per_unit += 10 * overflow.c
+    told = f"{paths} paths of length {length:g} with {per_unit:.2g} steps a unit of time"
+    steps = max(paths / MOST_PATHS, 1.0) * length * per_unit
+    affordable(told, steps, "choose fewer, or a longer step", MOST_STEPS, "steps")
 
 
 def exponential(alpha: float, c: float) -> ExponentialOverflow:

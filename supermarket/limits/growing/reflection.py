@@ -17,13 +17,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from supermarket.validation import ParameterError, increasing_times, numbers, real
+from supermarket.validation import ParameterError, affordable, increasing_times, numbers, real
 
 __all__ = ["reflect"]
 
 # A held coordinate is let go when its net inflow falls below -SLACK: below 0 by less, rounding
 # could hold it and let it go for ever. The flow is wrong by at most SLACK a unit of time.
 _SLACK = 1e-11
+MOST_RATES = 10**7
+MOST_WORK = 10**5  # coordinates times the units of time of the fastest: some ten seconds
 _INSTANT = 1e-10  # a last stretch of this length is a straight line, far within the error
 
 
@@ -135,7 +137,7 @@ def constrained_flow(
         numbers(*one) for one in (("rates", rates), ("barrier", barrier), ("start", start))
     )
     times = increasing_times(times)
-    inflow = real("inflow", inflow, 0.0)
+    inflow = real("inflow", inflow, 0.0, 1e100)
     r = len(start) if start.ndim == 1 else 0
     if r == 0 or rates.shape != (r, r) or barrier.shape != (r,):
         raise ParameterError(
@@ -145,6 +147,11 @@ def constrained_flow(
     if not np.all(start <= barrier):
         raise ParameterError("start must not lie above the barrier.")
 
+    # An explicit solver takes some steps in each unit of the fastest rate.
+    work = float(times[-1] * np.max(np.abs(rates))) * r
+    affordable(
+        f"times = {times[-1]:g} with {r} coordinates", work, "stop sooner", MOST_WORK, "steps"
+    )
     now, y = 0.0, np.concatenate([start, np.zeros(r)])
     found, history = np.zeros((len(times), 2 * r)), [(0.0, _holds(rates, inflow, barrier, start))]
     while now < times[-1]:
@@ -158,7 +165,7 @@ def constrained_flow(
             rtol=1e-11, atol=1e-13,
         )  # fmt: skip
         if not solution.success or len(history) > 10**4:
-            raise ArithmeticError(f"the ODE solver stopped at t = {now:g}: {solution.message}")
+            raise ParameterError(f"the ODE solver stopped at t = {now:g}: {solution.message}.")
         inside = (times >= now) & (times <= solution.t[-1])
         if inside.any():
             found[inside] = solution.sol(times[inside]).T

@@ -23,9 +23,10 @@ from supermarket.limits.growing.diffusions import (
     Overflow,
     ReflectedOverflow,
     effective_barrier,
+    overflow_of,
 )
 from supermarket.models.jsq import Supermarket, numbers_of
-from supermarket.validation import ParameterError, real
+from supermarket.validation import ParameterError, affordable, real
 
 __all__ = ["chain_moments", "stationary_law", "stationary_moments", "waiting_share"]
 
@@ -93,8 +94,9 @@ def stationary_moments(overflow: Overflow, spacing: float = 0.1) -> Moments:
     >>> stationary_moments(LinearOverflow(2.0))
     Moments(mean_1=0.0, mean_2=0.0, variance_1=0.5, covariance=0.5, variance_2=1.0)
     """
+    overflow, spacing = overflow_of(overflow), real("spacing", spacing, 0.0, 0.2, open_low=True)
     if isinstance(overflow, LinearOverflow):
-        total = 2 + real("alpha", overflow.alpha, 0.0, open_low=True)
+        total = 2 + overflow.alpha
         alpha = total - 2
         return Moments(0.0, 0.0, 2 / total, alpha / total, alpha**2 / total)
     if isinstance(overflow, ExponentialOverflow) and overflow.c > _HARD:
@@ -139,8 +141,13 @@ def stationary_law(overflow: ExponentialOverflow | ReflectedOverflow, spacing: f
     from scipy.sparse import coo_matrix, diags
     from scipy.sparse.linalg import spsolve
 
-    h = real("spacing", spacing, 0.0, 0.4, open_low=True)
+    overflow = overflow_of(overflow)
+    if isinstance(overflow, LinearOverflow):
+        raise ParameterError("the law of linear overflow is normal: see `linear_covariance`.")
+    h = real("spacing", spacing, 1e-3, 0.4)
     x, y = _ends(overflow, h)
+    told = f"spacing = {h:g}, a lattice of {len(x)} x {len(y)},"
+    affordable(told, float(len(x) * len(y)), "choose a wider spacing", 3e5)
     first, second = np.meshgrid(x, y, indexing="ij")
     number = np.arange(first.size).reshape(first.shape)
     rows, columns, rates = [], [], []
@@ -273,11 +280,11 @@ def waiting_share(model: Supermarket) -> float:
 def _ends(overflow: Overflow, h: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Return the lattice's coordinates, out to where there is hardly any mass."""
     if isinstance(overflow, ReflectedOverflow):
-        barrier = real("barrier", overflow.barrier)
+        barrier = overflow.barrier
         lowest, highest = 0.0, _far(lambda z: barrier)
         top = barrier
-    elif isinstance(overflow, ExponentialOverflow):
-        c, barrier = real("c", overflow.c, 0.0, open_low=True), real("barrier", overflow.barrier)
+    else:
+        c, barrier = overflow
         alpha = math.exp(-c * barrier)
         lowest = -min(alpha / c, 5 * alpha / math.sqrt(2 + alpha))
         highest = _far(lambda z: barrier + math.log(c * z + alpha) / c)
@@ -285,8 +292,10 @@ def _ends(overflow: Overflow, h: float) -> tuple[NDArray[np.float64], NDArray[np
             5.0,
             max(effective_barrier(overflow), barrier + math.log(c * highest + alpha) / c) + 4 / c,
         )
-    else:
-        raise ParameterError("the law of linear overflow is normal: see `linear_covariance`.")
+    if top > 50:
+        raise ParameterError(
+            f"barrier = {barrier:g} is so high that nothing overflows: choose one below 50."
+        )
     x = top - h * np.arange(math.ceil((top + 5.0) / h) + 1)[::-1]
     return x, lowest + h * np.arange(math.ceil((highest - lowest) / h) + 1)
 

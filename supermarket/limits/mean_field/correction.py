@@ -34,11 +34,15 @@ import scipy
 from numpy.typing import NDArray
 
 from supermarket.limits.mean_field.fixed_point import fixed_point
+from supermarket.limits.saturation.drifts import stationary_covariance
 from supermarket.models.jsq import Supermarket, numbers_of
+from supermarket.validation import real
 
 __all__ = ["busy_control", "mean_queue_correction", "profile_correction", "refined_mean_field"]
 
 _NEGLIGIBLE = 2.0**-60
+_NEAR = 1e-3  # from here to 1 a general solver loses digits, and singular values keep them
+_SINGULAR = 1e-9  # of 1 - lam: nearer to 1 the system of `busy_control` is singular
 
 
 def profile_correction(model: Supermarket, levels: int) -> NDArray[np.float64]:
@@ -75,8 +79,12 @@ def profile_correction(model: Supermarket, levels: int) -> NDArray[np.float64]:
         return correction
     variance = pi.copy()  # n times that of u_i: below the matrices a level is Poisson's
     variance[0] = 0.0
-    scaled = np.diag(_Scaled(lam, d).covariance())[: len(pi) - 1]
-    variance[1 : len(scaled) + 1] *= scaled
+    if 1 - lam < _NEAR:
+        exact = np.diag(stationary_covariance(Supermarket(math.inf, d, lam)))[: len(pi)]
+        variance[: len(exact)] = exact
+    else:
+        scaled = np.diag(_Scaled(lam, d).covariance())[: len(pi) - 1]
+        variance[1 : len(scaled) + 1] *= scaled
     if not model.replacement:
         variance -= pi * (1 - pi)  # beta_1 and beta'' are in proportion
     pairs = d * (d - 1) / 2
@@ -193,6 +201,7 @@ def busy_control(model: Supermarket) -> tuple[float, float]:
        control variates.
     """
     _, d, lam = numbers_of(model, fewest=2)
+    real("1 - lam", 1 - lam, _SINGULAR)
     system = _Scaled(lam, d)
     weights = np.column_stack([system.roots, np.zeros_like(system.roots)])
     weights[0, 1] = system.roots[0]  # first column: the sum of all levels; second: u_1 alone

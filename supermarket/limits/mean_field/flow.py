@@ -42,5 +42,5 @@ def solved(
         slope, (0.0, times[-1]), begin, method="LSODA", t_eval=times, rtol=1e-9, atol=1e-12, **how
     )
     if not solution.success:
-        raise ParameterError(f"the ODE solver stopped: {solution.message}")
+        raise ParameterError(f"the ODE solver stopped: {solution.message}.")
     return solution.y.T

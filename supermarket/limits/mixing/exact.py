@@ -197,7 +197,7 @@ def steps_of(given: ArrayLike, entries: int) -> NDArray[np.int64]:
         raise ParameterError("steps must be a list of whole numbers that does not decrease.")
     if steps.size:
         work = float(steps[-1]) * (entries + 500)
-        affordable(f"steps = {steps[-1]}", work, "stop sooner", MOST_WORK)
+        affordable(f"steps = {steps[-1]}", work, "stop sooner", MOST_WORK, "steps")
     return steps
 
 

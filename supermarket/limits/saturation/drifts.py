@@ -401,11 +401,11 @@ def modes_of(steep: NDArray[np.float64]) -> Modes:
     with np.errstate(over="ignore", invalid="ignore"):
         for j in range(k - 1):
             coefficients[j + 1] = coefficients[j] @ (rates[j] * np.eye(k) - matrix)
-    if not np.all(np.isfinite(coefficients)):
-        raise ParameterError(
-            f"k = {k} functions with rates from {rates[-1]:.2g} to {rates[0]:.2g} have "
-            "coefficients beyond the largest double: choose a smaller k or d."
-        )
+            if not np.all(np.isfinite(coefficients[j + 1])):
+                raise ParameterError(
+                    f"k = {k} functions with rates from {rates[-1]:.2g} to {rates[0]:.2g} have "
+                    "coefficients beyond the largest double: choose a smaller k or d."
+                )
     return Modes(rates, coefficients)
 
 

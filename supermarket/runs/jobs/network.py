@@ -257,7 +257,8 @@ class Network:
     def _draw_arrivals(self) -> None:
         """Draw gaps, services and, if they are few, choices of the next block of arrivals."""
         n, ahead = len(self.servers), self.ahead
-        self.gaps = self.rng.standard_exponential(BLOCK) / self.rate
+        with np.errstate(over="ignore"):  # at the least of rates none comes
+            self.gaps = self.rng.standard_exponential(BLOCK) / self.rate
         self.services = self.service.sample(self.rng, BLOCK)
         self.used = 0
         if not ahead:
