@@ -33,12 +33,13 @@ from supermarket.validation import (
     integer,
     listed,
     numbers,
-    positive,
     real,
+    reals,
 )
 
 __all__ = ["controlled_interval", "job_controls"]
 
+_HUGE = 1e100  # so that squares stay finite
 _CONSTANT = 1e-9  # of a control's variance: less than this, and it is a combination of the others
 
 
@@ -84,8 +85,12 @@ def job_controls(
     >>> [bool(abs(x.mean()) < 0.02) for x in job_controls(busy, jobs, 100, 0.7, centre=1.1)]
     [True, True, True]
     """
-    n, lam, centre = integer("n", n, 1, MOST_QUEUES), positive("lam", lam), real("centre", centre)
-    over, away = numbers("busy", busy) - lam, numbers("jobs", jobs) - centre
+    n, lam = integer("n", n, 1, MOST_QUEUES), real("lam", lam, 0.0, _HUGE, open_low=True)
+    centre = real("centre", centre, -_HUGE, _HUGE)
+    over, away = (
+        reals(name, values, -_HUGE, _HUGE) - less
+        for name, values, less in (("busy", busy, lam), ("jobs", jobs, centre))
+    )
     if over.shape != away.shape:
         raise ParameterError(
             f"busy of shape {over.shape} and jobs of shape {away.shape} are not of the same states."

@@ -78,7 +78,13 @@ class Interval:
         confidence = real("confidence", self.confidence, 0.0, open_low=True)
         object.__setattr__(self, "confidence", confidence)
         for name in ("estimate", "low", "high", "effective", "longer"):
-            numbers(name, getattr(self, name), finite=False, nan=True)
+            value = numbers(name, getattr(self, name), finite=False, nan=True)
+            if isinstance(getattr(self, name), np.generic):
+                object.__setattr__(self, name, float(value))
+        if np.shape(self.low) != np.shape(self.high) or np.any(self.low > self.high):
+            raise ParameterError(
+                f"low = {said(self.low)} and high = {said(self.high)} are no ends of an interval."
+            )
         if confidence >= 1.0:
             raise ParameterError(
                 f"confidence = {self.confidence:g} is no confidence of a random number: give one "

@@ -68,7 +68,8 @@ def by_mixture(service: ServiceLaw, d: int, lam: float, levels: int, arithmetic:
     """
     log_lam = np.log(lam)
     log_tail, log_rates = first_levels(d, lam, levels)
-    affordable(f"d = {d} with lam = {lam:.6g}", -8 * log_lam * d, "choose fewer", _MOST_NODES)
+    if service.tail_index < np.inf:  # a mixture of all rates, down to that of arrivals
+        affordable(f"d = {d} with lam = {lam:.6g}", -8 * log_lam * d, "choose fewer", _MOST_NODES)
     mixture = service.mixture(log_lam * (d - 1) - 2 * _MARGIN)
     # one entry a node: lam_{k-1} G_{k-1}(x), which flows into the level k that comes next
     k, inflow = 1, np.zeros(mixture.log_rate.size)

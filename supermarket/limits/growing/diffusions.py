@@ -167,7 +167,7 @@ def linear_covariance(alpha: float, k: int = 1, time: float = math.inf) -> NDArr
     from scipy.linalg import expm
 
     alpha = real("alpha", alpha, 1 / HUGE, HUGE)
-    k, time = integer("k", k, 1), math.inf if time == math.inf else real("time", time, 0.0)
+    k, time = integer("k", k, 1), _time(time)
     if math.isinf(time) and k == 1:
         return np.array([[2.0, alpha], [alpha, alpha**2]]) / (2 + alpha)
     if not time * (2 + alpha) < MOST_UNITS:
@@ -208,6 +208,11 @@ def linear_autocorrelation(alpha: float, lags: ArrayLike) -> NDArray[np.float64]
     drift = _linear_drift(alpha, 1)
     later = np.array([np.diag(expm(drift * lag) @ covariance) for lag in np.atleast_1d(lags)])
     return later / np.diag(covariance)
+
+
+def _time(given: float) -> float:
+    known = isinstance(given, float) and given == math.inf
+    return math.inf if known else real("time", given, 0.0)
 
 
 def _linear_drift(alpha: float, k: int) -> NDArray[np.float64]:

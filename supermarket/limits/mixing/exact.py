@@ -333,12 +333,18 @@ def two_level_rates(model: Supermarket, spread: float = 8.0) -> NDArray[np.float
         generator - scipy.sparse.diags(np.asarray(generator.sum(axis=1)).ravel())
     )
     shift = 1e-3 / relaxation_time(model)  # just above the spectrum
-    solver = scipy.sparse.linalg.splu(
-        scipy.sparse.csc_matrix(generator - shift * scipy.sparse.identity(len(one))),
-        permc_spec="MMD_AT_PLUS_A",  # fills in a quarter of what a band does
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
+    try:
+        solver = scipy.sparse.linalg.splu(
+            scipy.sparse.csc_matrix(generator - shift * scipy.sparse.identity(len(one))),
+            permc_spec="MMD_AT_PLUS_A",  # fills in a quarter of what a band does
+            diag_pivot_thresh=0.0,
+            options={"SymmetricMode": True},
+        )
+    except RuntimeError:
+        raise ParameterError(
+            f"{model} forgets so slowly that a double does not tell its rates: choose a smaller "
+            "lam."
+        ) from None
     inverse = scipy.sparse.linalg.LinearOperator(generator.shape, solver.solve, dtype=np.float64)
     start = np.linspace(-1, 2, len(one))
     values = scipy.sparse.linalg.eigs(

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from supermarket.models.jsq import Supermarket
 from supermarket.runs.run import Run
 from supermarket.runs.schedule import Schedule, stack
-from supermarket.validation import EXACT_MAX, ParameterError, nearest, profile_of
+from supermarket.validation import EXACT_MAX, ParameterError, nearest, profile_of, said
 
 
 class Chain(Protocol):
@@ -48,8 +48,8 @@ def given_counts(n: int, start: ArrayLike) -> NDArray[np.int64]:
     if isinstance(start, str):
         names = ("empty", "fixed point")
         raise ParameterError(
-            f"start = {start!r} is not known: use 'empty', 'fixed point', or a profile of shares"
-            f"{nearest(start, names)}."
+            f"start = {said(start)} is not known: use 'empty', 'fixed point', or a profile of "
+            f"shares{nearest(start, names)}."
         )
     u = profile_of("start", start)
     counts = np.rint(u * n).astype(np.int64)
