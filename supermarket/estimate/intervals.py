@@ -254,9 +254,9 @@ def batch_interval(
     Where it is known how long the chain remembers, batches are joined further, until their variance
     is `SEEN` of what it would be for independent ones or only 8 to 15 are left, and the
     interval is made wider for what is missing, as if all of the series were as slow as the slowest.
-    With the scale of the quantity, intervals of confidence 0.95 then hold the mean in 0.93 to 0.97
-    of runs of 25 relaxation times and more of one M/M/1 queue or of twenty that share their work
-    (measured: `benchmarks/coverage.py`).
+    With the scale of the quantity, intervals of confidence 0.95 then hold the mean in 0.93 to 0.98
+    of runs of 25 relaxation times and more, of one M/M/1 queue or of 100 with two choices
+    (measured: `python -m benchmarks.coverage`).
 
     Parameters
     ----------
