@@ -91,7 +91,8 @@ def joined(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the cells of a notebook, code that shows nothing joined to the code that follows it.
 
     So a page has one fold where it would have several, one below the other. A caption that the code
-    made is that of its figure.
+    made is that of its figure; a fold says what its code makes; the check of the parameters, which
+    is the same on every page, has none.
     """
     found: list[dict[str, Any]] = []
     for cell in map(captioned, cells):
@@ -104,7 +105,22 @@ def joined(cells: list[dict[str, Any]]) -> list[dict[str, Any]]:
             sources = ("".join(found.pop()["source"]), "".join(cell["source"]))
             cell = cell | {"source": "\n\n\n".join(sources)}
         found.append(cell)
-    return found
+    return [_named(cell) if cell["cell_type"] == "code" else cell for cell in found]
+
+
+def _named(cell: dict[str, Any]) -> dict[str, Any]:
+    source, metadata = "".join(cell["source"]), cell["metadata"]
+    shown = {kind for output in cell["outputs"] for kind in output.get("data", {})}
+    if "experiment.begin(" in source and "image/png" not in shown:
+        return cell | {"metadata": metadata | {"tags": [*metadata.get("tags", []), "remove-input"]}}
+    what = (
+        "this figure" if "image/png" in shown
+        else "the verdicts" if "run.finish(" in source
+        else "this table" if "text/html" in shown
+        else "this step"
+    )  # fmt: skip
+    prompts = {"code_prompt_show": f"Code: {what}", "code_prompt_hide": f"Code: {what}"}
+    return cell | {"metadata": metadata | {"mystnb": metadata.get("mystnb", {}) | prompts}}
 
 
 def mathjax() -> Path | None:
@@ -124,7 +140,11 @@ def _cell(cell: dict[str, Any], markdown: MarkdownIt) -> str:
         return _text(source, markdown)
     parts = []
     if "remove-input" not in tags:
-        parts.append(f"<details><summary>Code</summary><pre>{escape(source)}</pre></details>")
+        name = cell["metadata"]["mystnb"]["code_prompt_show"]
+        unfolded = " open" if "headline" in tags else ""
+        parts.append(
+            f"<details{unfolded}><summary>{name}</summary><pre>{escape(source)}</pre></details>"
+        )
     if "remove-output" not in tags:
         about = cell["metadata"].get("mystnb", {})
         parts += [_output(output, about, markdown) for output in cell["outputs"]]

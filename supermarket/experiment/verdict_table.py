@@ -114,7 +114,9 @@ class ParameterTable(Table):
         )
         head = "".join(f"<th>{name}</th>" for name in self.frame.columns)
         return (
+            "<details><summary>The parameters of this page</summary>"
             f'<table class="parameters"><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>'
+            "</details>"
         )
 
 

@@ -427,9 +427,20 @@ def test_code_that_shows_nothing_is_folded_with_what_follows_it():
             "metadata": {"tags": list(tags)},
         }  # fmt: skip
 
+    table, figure = {"data": {"text/html": "<table>"}}, {"data": {"image/png": "iVBO"}}
+    said = {"data": {"text/markdown": "Seen."}, "metadata": {"supermarket-caption": True}}
     cells = [
-        cell("a: int = 1", tags=("parameters",)), cell("a"), cell("b"), cell("c", [1]), cell("d"),
-        cell("text", kind="markdown"), cell("e"),
+        cell("a: int = 1", tags=("parameters",)), cell("a"), cell("b"), cell("c", [table]),
+        cell("d", [said, figure]), cell("text", kind="markdown"), cell("e"), cell("run.finish()"),
+        cell("text", kind="markdown"), cell("experiment.begin()", [table]),
     ]  # fmt: skip
-    found = ["".join(one["source"]) for one in joined(cells)]
-    assert found == ["a: int = 1", "a\n\n\nb\n\n\nc", "d", "text", "e"]
+    found = joined(cells)
+    sources = ["".join(one["source"]) for one in found]
+    assert sources[:4] == ["a: int = 1", "a\n\n\nb\n\n\nc", "d", "text"]
+    assert sources[4:] == ["e\n\n\nrun.finish()", "text", "experiment.begin()"]
+    names = [one["metadata"].get("mystnb", {}).get("code_prompt_show") for one in found]
+    assert names[1:3] == ["Code: this table", "Code: this figure"]
+    assert names[3:] == [None, "Code: the verdicts", None, None]
+    assert found[2]["outputs"] == [figure]
+    assert found[2]["metadata"]["mystnb"]["figure"] == {"caption": "Seen."}
+    assert "remove-input" in found[-1]["metadata"]["tags"]
