@@ -178,6 +178,8 @@ def whole_numbers(
 ) -> NDArray[np.int64]:
     """Return whole numbers, a list of them at any depth, as an array of int64.
 
+    An array of floats that are all whole is taken too.
+
     Raises
     ------
     ParameterError
@@ -190,6 +192,9 @@ def whole_numbers(
     [4, 3, 0]
     """
     given = _array(name, values, "whole numbers")
+    floats = isinstance(values, np.ndarray) and given.dtype == np.float64  # as shares times n
+    if floats and np.all((given == np.rint(given)) & (np.abs(given) < MOST_EXACT)):
+        given = given.astype(np.int64)
     if given.dtype.kind not in "iu":  # perhaps of several kinds: each by itself
         each = np.asarray(values, dtype=object)
         given = np.array([integer(name, value) for value in each.flat], dtype=object)

@@ -15,6 +15,7 @@ from supermarket.validation import (
     integer,
     nearest,
     real,
+    whole_numbers,
 )
 
 
@@ -196,3 +197,11 @@ def test_in_a_notebook_the_sentence_stands_alone():
     error = ParameterError("n = 0 is out of range: choose 1 <= n.")
     assert error._render_traceback_() == ["ParameterError: n = 0 is out of range: choose 1 <= n."]
     assert isinstance(error, ValueError)
+
+
+def test_an_array_of_floats_that_are_whole_is_one_of_whole_numbers():
+    """As shares times n are; a list of them was typed, and a fraction is no count."""
+    assert whole_numbers("counts", np.array([4.0, 3.0])).tolist() == [4, 3]
+    for given in (np.array([4.0, 3.5]), np.array([np.nan]), np.array([1e300]), [4.0]):
+        with pytest.raises(ParameterError):
+            whole_numbers("counts", given)

@@ -71,5 +71,7 @@ def test_bad_lengths_get_one_sentence(lengths):
 
 
 def test_a_queue_too_long_to_count():
-    with pytest.raises(ParameterError, match="lengths must not exceed 100000"):
+    with pytest.raises(
+        ParameterError, match="lengths must be n = 2 whole numbers from 0 to 100000"
+    ):
         simulate(Supermarket(2, 2, 0.5), 1, engine="labelled", start=[10**9, 2], seed=1)
