@@ -78,7 +78,7 @@ def _bad_outputs(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]
 
 def _bare_values(soup: BeautifulSoup, _file: Path, _html: Path) -> Iterator[str]:
     """Yield what the last line of a cell left by accident, such as True; a headline shows it."""
-    for output in soup.select(".cell:not(.tag_headline) .output.text_plain"):
+    for output in soup.select(".output.text_plain:not(.tag_headline *)"):
         yield f"a bare value: {' '.join(output.get_text().split())[:60]}"
 
 
