@@ -193,10 +193,12 @@ def others(folder):
 
 
 def judge(words, status, output, said):
-    """Check how a command ended: with a status of its own, and one sentence if it failed."""
+    """Check how a command ended: with a status of its own, and one sentence if it failed.
+
+    A traceback is more than one.
+    """
     shown = [word[:40] for word in words], status, output[-500:], said[-2000:]
     assert status in (0, 1, 2, 130), shown
-    assert "Traceback" not in said, shown
     if status == 0:
         assert said == "", shown
     elif said or not output:  # a check, or points that failed, say it on stdout
