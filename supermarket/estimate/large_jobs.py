@@ -221,19 +221,22 @@ def refusals(
         By what factor a run would have to be longer: 1 where there is one, infinite where no run
         of any length would do.
     """
+    shape, beyond, share = np.shape(beyond), np.ravel(beyond), np.ravel(share)
 
-    def seen(factor: float) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-        found = large_jobs(
-            model, factor * horizon, factor * lead, profile, mean=mean, beyond=beyond, share=share
-        )
-        late = (found.missed > STILL) & empty
-        return found.effective, late
+    def seen(factor: float, which: NDArray) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+        about = {"mean": mean, "beyond": beyond[which], "share": share[which]}
+        found = large_jobs(model, factor * horizon, factor * lead, profile, **about)
+        several = np.ones(len(which))  # a mean has one for all
+        return found.effective * several, (found.missed * several > STILL) & empty
 
-    few, late = seen(1.0)
+    few, late = seen(1.0, np.arange(len(share)))
     longer = np.where((few >= FEW) & ~late, 1.0, math.inf)
-    for factor in FACTORS if np.isinf(longer).any() else ():
-        more, then = seen(factor)
-        longer = np.where(np.isinf(longer) & (more >= FEW) & ~then, factor, longer)
+    for factor in FACTORS:
+        left = np.flatnonzero(np.isinf(longer) & (share > 0))  # the others were never seen at all
+        if not len(left):
+            break
+        more, then = seen(factor, left)
+        longer[left] = np.where((more >= FEW) & ~then, factor, math.inf)
     law, needed = model.service, 4 if mean and blocked_growth(model) > 0 else 2
     missing = f"it takes {needed} moments of the service time, and {law!r} has "
     missing += f"{math.ceil(law.tail_index) - 1}" if law.tail_index < math.inf else "more"
@@ -243,4 +246,4 @@ def refusals(
             why[i] = f"the run saw some {few[i]:.2g} of the largest jobs and needs {FEW:g}"
     why[np.isinf(longer) & (law.tail_index <= needed)] = missing
     why[longer == 1] = ""
-    return why, longer
+    return why.reshape(shape), longer.reshape(shape)
