@@ -83,7 +83,7 @@ def test_the_page_of_one_run_has_each_statement_in_full_and_no_link_dangles(tmp_
     shown = '<a href="../book/statements.html#third">T</a> <a href="../book/x.html#y">no</a>'
     output = {"data": {"text/html": shown}}
     cells = [
-        {"cell_type": "markdown", "source": BOX + BOX + "[next](other.ipynb)"},
+        {"cell_type": "markdown", "source": BOX + BOX + "[next](other.ipynb)", "metadata": {}},
         {"cell_type": "code", "source": "1", "metadata": {}, "outputs": [output]},
     ]
     html = page({"cells": cells}, "One", tmp_path)
@@ -101,6 +101,6 @@ def test_the_page_of_one_run_has_each_statement_in_full_and_no_link_dangles(tmp_
 
 
 def test_the_page_of_one_run_refuses_what_is_not_in_the_ledger(tmp_path):
-    cells = [{"cell_type": "markdown", "source": "```{statement} frist\n```"}]
+    cells = [{"cell_type": "markdown", "source": "```{statement} frist\n```", "metadata": {}}]
     with pytest.raises(ParameterError, match="frist is not a statement"):
         page({"cells": cells}, "One", tmp_path)
