@@ -161,7 +161,7 @@ class Run:
 
     @property
     def sojourn_survival(self) -> NDArray[np.float64]:
-        """Share of jobs with a sojourn time of at least each time of the "sojourn grid"."""
+        """Share of jobs that stay each time of the "sojourn grid" or more; NaN if none came."""
         jobs = self._batches_of("sojourns").sum(axis=0)
         return jobs / jobs[0] if jobs[0] else np.full(len(jobs), math.nan)
 

@@ -19,7 +19,7 @@ from numpy.polynomial import legendre
 from supermarket.kernels.compiled import kernel
 from supermarket.limits.fifo.level_equation import climber, first_levels
 from supermarket.service import ServiceLaw
-from supermarket.validation import ParameterError, affordable
+from supermarket.validation import ParameterError, affordable, real
 
 SIZE = 16  # coefficients a panel
 _UNRESOLVED = 1e-9  # last coefficients above this, relative to the first, halve a panel
@@ -28,6 +28,7 @@ _MARGIN = 45.0  # what the ages beyond the last panel add is below exp(-45) = 3e
 _FAR = 80.0
 LONGEST = 600.0  # logarithm of the largest age that is not kept in logarithms
 _MOST_WORK = 600_000  # panels times levels: some seconds
+_LEAST_LOAD = 1e-150  # panels reach from one service to one arrival
 _MOST_CHOICES = 10**5  # which ages far out are told by
 _DEEPEST = 1e13  # minus log P_k; beyond, a rounding of the logarithm is felt in the densities
 
@@ -57,6 +58,7 @@ def by_panels(
     # Panels for the ages that matter at levels with log P_k > -depth; where the tail goes deeper,
     # again. A law that ends somewhere needs no such limit.
     bounded = service.end < np.inf
+    real("the load", lam, _LEAST_LOAD)
     if not bounded:
         affordable("a law without an end", float(d), "choose a smaller d", _MOST_CHOICES, "choices")
     depth, sure, log_sure = _DEEPEST if bounded else 10.0, 1, np.log(lam)

@@ -26,6 +26,7 @@ from supermarket.validation import (
     ParameterError,
     affordable,
     arrival_rate,
+    choice,
     increasing_times,
     integer,
     profile_of,
@@ -319,6 +320,8 @@ def _power(d: int, k: int) -> float:
 
 def _sizes(n: int, d: int, replacement: bool) -> tuple[int, int]:
     n, d = integer("n", n, 1, MOST_QUEUES), integer("d", d, 1, MOST_QUEUES)
+    given = bool(replacement) if isinstance(replacement, np.bool_) else replacement
+    choice("replacement", given, (True, False))
     if not replacement and d > n:
         raise ParameterError(
             f"d = {d} distinct queues cannot be chosen among n = {n}: "
