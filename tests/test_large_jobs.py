@@ -230,6 +230,18 @@ def test_few_queues_forget_as_slowly_as_the_exact_chain(n, d, lam, longest):
 # --- ranges --------------------------------------------------------------------------------------
 
 
+def test_the_fewer_large_jobs_the_wider():
+    """Equal jobs are all large: 1000 of them make it wider by 1 / sqrt(1000)."""
+    run = simulate(Supermarket(1, 1, 0.5, service=Deterministic()), 2000, seed=1)
+    shares = run.batches["profile"][:, 1]
+    noise = large_jobs(run.model, 2000.0, 200.0, run.profile).noise
+    known = {"relaxations": run.relaxations(), "noises": [noise], "scale": "share"}
+    plain, found = batch_interval(shares, **known), run.interval("profile", at=1)
+    factor = 1 + 1 / math.sqrt(1000)
+    assert found.high - found.estimate == pytest.approx((plain.high - plain.estimate) * factor)
+    assert found.estimate - found.low == pytest.approx((plain.estimate - plain.low) * factor)
+
+
 def test_no_interval_is_wider_than_the_range_of_the_quantity():
     two = mean_interval([0.45, 0.47]).within(0.0, 1.0)
     assert two.low > 0.3

@@ -119,6 +119,14 @@ class Interval:
             ends = {name: float(value) for name, value in ends.items()}
         return replace(self, **ends)
 
+    def wider(self, factor: ArrayLike) -> "Interval":
+        """Return the interval with both ends so many times as far from the estimate."""
+        middle = self.estimate
+        low, high = (middle + (end - middle) * factor for end in (self.low, self.high))
+        if np.ndim(middle) == 0:
+            low, high = float(low), float(high)
+        return replace(self, low=low, high=high)
+
     def without(self, why: str) -> "Interval":
         """Return the estimate with no interval, for the reason that one clause gives."""
         return replace(self, low=math.nan, high=math.nan, refused=why, longer=math.nan)

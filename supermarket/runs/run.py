@@ -13,6 +13,7 @@ import supermarket
 from supermarket.estimate.intervals import Interval, batch_interval, time_share_interval
 from supermarket.estimate.large_jobs import (
     FACTORS,
+    FEW,
     STILL,
     large_jobs,
     reached,
@@ -283,7 +284,7 @@ class Run:
                 looks = found.horizon * found.weight @ found.held / float(found.noise(1.0))
                 relaxations = min(relaxations, 2 * looks)
             found = time_share_interval(share, relaxations, confidence, among=among)
-            return self._trusted(found, about, relaxations, among)
+            return self._trusted(found, about, relaxations, among).within(0.0, 1.0)
         seen = made[quantity](self, at)
         if isinstance(seen, Interval):
             return replace(seen, confidence=confidence)
@@ -331,7 +332,9 @@ class Run:
         """Return the intervals, but for those that the run was too short for."""
         empty = self.start == "empty"
         if about is not None:
-            found = found.unless(*refusals(**about, empty=empty))
+            # The fewer large jobs, the more their noise is seen too small with the mean (measured).
+            few = np.maximum(large_jobs(**about).effective, FEW)
+            found = found.wider(1 + few**-0.5).unless(*refusals(**about, empty=empty))
         if empty and relaxations is not None:
             lengths = self.schedule.horizon, self.schedule.lead
             found = found.unless(*_start_felt(found, relaxations, lengths, among))
