@@ -458,7 +458,7 @@ def fault(value, kind):
     if isinstance(value, Run):
         return _fault_of_run(value)
     if isinstance(value, Interval):
-        if not np.all(np.isfinite(value.estimate) | (value.refused != "")):
+        if not np.all(~np.isnan(value.estimate) | (value.refused != "")):
             return f"estimate {value.estimate} without a reason"
         ends = np.array([value.low, value.high])
         if np.any(ends[0] > ends[1]):
