@@ -108,6 +108,11 @@ class Thinned:
 
     service: ServiceLaw
 
+    @property
+    def tail_index(self) -> float:
+        """That of the law."""
+        return self.service.tail_index
+
     def mixture(self, log_low: float) -> Mixture:
         """Return the mixture; see `ServiceLaw.mixture`."""
         full = self.service.mixture(log_low)

@@ -238,12 +238,12 @@ def fewest_queues(eps: float = LARGEST_EPS, phi: float = 1.0) -> float:
     '1.99e+15'
     """
     eps = real("eps", eps, 1e-100, LARGEST_EPS)
-    phi = real("phi", phi, 1e-100, 1e100)
+    phi = real("phi", phi, 1e-100, 100.0)
     least = math.inf
     for k in range(2, 10):
         # In logarithms: n = (100 k / (phi eps**2))**2 d**(2k-3), d = 200 k log(n)**2 / eps.
         log_n, before = 10.0, 0.0
-        while abs(log_n - before) > 1e-13 * log_n:
+        while abs(log_n - before) > 1e-13 * abs(log_n):
             before = log_n
             log_d = math.log(200 * k * log_n**2 / eps)
             log_n = 2 * math.log(100 * k / (phi * eps**2)) + (2 * k - 3) * log_d
@@ -429,7 +429,7 @@ def length_counts(model: Supermarket, eps: float) -> Window:
     ['6e+06', '4.8e+13', '9.995e+16']
     """
     n, d, lam = numbers_of(model, finite=True)
-    shorter = shorter_counts(model, eps)
+    shorter, eps = shorter_counts(model, eps), float(eps)
     k = len(shorter.leading)
     if k > 1 and eps * lam * d < 2:
         raise ParameterError(
