@@ -130,11 +130,12 @@
 
     const frame = (now) => {
       if (!running) return;
+      requestAnimationFrame(frame);
+      if (now - last < 40) return; // as often as the eye needs
       const passed = Math.min(now - last, 100) / 1000;
       last = now;
       rows.until(rows.time + passed * SPEED);
       draw();
-      requestAnimationFrame(frame);
     };
     const run = (wanted) => {
       if (wanted && !running) {

@@ -44,26 +44,34 @@ def rows(n, d, load, seed, events):
     return one, several
 
 
-@pytest.fixture(scope="module")
-def page(visit, tmp_path_factory):
-    file = tmp_path_factory.mktemp("queues") / "page.html"
+@pytest.fixture
+def shown(visit, tmp_path):
+    """Return a function that opens the page, which is closed at the end: it would move on."""
+    file, opened = tmp_path / "page.html", []
     file.write_text(PAGE, encoding="utf-8")
-    return file.as_uri()
+
+    def show(**options):
+        opened.append(visit(file.as_uri(), **options))
+        return opened[-1]
+
+    yield show
+    for page in opened:
+        page.context.close()
 
 
 @pytest.mark.parametrize(("d", "load"), [(2, 0.9), (5, 0.7)])
-def test_the_very_path_of_the_definition(visit, page, d, load):
+def test_the_very_path_of_the_definition(shown, d, load):
     script = """([d, load]) => {
         const rows = new supermarketQueues.Rows(20, d, load, 7);
         for (let event = 0; event < 5000; event += 1) rows.event();
         return [[...rows.one], [...rows.several], rows.time];
     }"""
-    one, several, time = visit(page).evaluate(script, [d, load])
+    one, several, time = shown().evaluate(script, [d, load])
     assert (one, several) == rows(20, d, load, 7, 5000)
     assert time == pytest.approx(5000 / (20 * (1 + load)))
 
 
-def test_its_means_are_those_of_the_fixed_point(visit, page):
+def test_its_means_are_those_of_the_fixed_point(shown):
     # 2000 queues for 3000 mean service times; standard errors of some 0.002 and 0.006.
     script = """() => {
         const rows = new supermarketQueues.Rows(2000, 2, 0.7, 3).until(200);
@@ -76,18 +84,18 @@ def test_its_means_are_those_of_the_fixed_point(visit, page):
         }
         return sums;
     }"""
-    found = visit(page).evaluate(script)
+    found = shown().evaluate(script)
     for d, mean, error in ((1, found[0], 0.03), (2, found[1], 0.01)):
         pi = fixed_point(Supermarket(math.inf, d, 0.7), 200)
         assert mean == pytest.approx(np.sum(pi[1:]), abs=error)
 
 
-def test_it_moves_unless_motion_is_unwanted_and_by_keyboard(visit, page):
+def test_it_moves_unless_motion_is_unwanted_and_by_keyboard(shown):
     said = "document.querySelector('canvas').getAttribute('aria-label')"
-    moving = visit(page)
+    moving = shown()
     before = moving.evaluate(said)
     moving.wait_for_function(f"{said} !== {before!r}")
-    still = visit(page, reduced_motion="reduce")
+    still = shown(reduced_motion="reduce")
     before = still.evaluate(said)
     still.wait_for_timeout(500)
     assert still.evaluate(said) == before
