@@ -503,7 +503,7 @@ def test_an_unknown_profile_is_refused_before_anything_is_installed(tmp_path):
     for target in ("book", "install", "pdf"):
         done = subprocess.run(
             ["make", target, "PROFILE=nope"], cwd=tmp_path, capture_output=True, text=True,
-            check=False,
+            check=False, env={"PATH": os.environ["PATH"]},  # not as a part of another make
         )  # fmt: skip
         assert done.stderr.startswith(
             "PROFILE=nope is not in notebooks/profiles.yml: use smoke, other, book, full.\n"

@@ -81,7 +81,8 @@ class Interval:
             value = numbers(name, getattr(self, name), finite=False, nan=True)
             if isinstance(getattr(self, name), np.generic):
                 object.__setattr__(self, name, float(value))
-        if np.shape(self.low) != np.shape(self.high) or np.any(self.low > self.high):
+        rounding = 1e-12 * np.abs(self.high)
+        if np.shape(self.low) != np.shape(self.high) or np.any(self.low > self.high + rounding):
             raise ParameterError(
                 f"low = {said(self.low)} and high = {said(self.high)} are no ends of an interval."
             )

@@ -451,7 +451,7 @@ def test_the_rate_of_decay_covers_that_of_independent_differences():
         held += interval.low <= rate <= interval.high
     assert abs(held - 380) < 5.5 * math.sqrt(400 * 0.95 * 0.05)
     for too_few in ([], [replace(template, l1=np.array([4, 0]))] * 2):
-        with pytest.raises(ParameterError, match="a rate of decay needs runs with two"):
+        with pytest.raises(ParameterError, match="a rate of decay needs runs with the same two"):
             coupled.decay_rate(too_few)
 
 
