@@ -129,6 +129,8 @@ def too_deep(log_tail: float, d: int) -> bool:
 def geometric(ratio: float, d: int) -> float:
     """Return ``1 + ratio + ... + ratio**(d-1)``."""
     if d > 1000:
+        if ratio < 0.5:
+            return 1.0 / (1.0 - ratio)  # what is left out is below 1e-300 of it
         below = ratio - 1.0
         return np.expm1(d * np.log1p(below)) / below if below != 0.0 else float(d)
     total = 1.0
