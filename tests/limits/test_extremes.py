@@ -179,6 +179,7 @@ def test_no_job_leaves_before_its_own_service_is_over():
         assert np.all((late >= service.survival(times)) & (late <= 1))
 
 
+@pytest.mark.book  # half a minute without the JIT
 def test_exponential_sojourns_early_late_and_from_any_depth():
     """A job that meets k leaves after an Erlang time of k + 1 stages: summed level by level."""
     times = np.array([1e-320, 1e-14, 1e-6, 0.1, 1.0, 5.0, 20.0])

@@ -52,8 +52,10 @@ KINDS = {
     "threshold": (replace(POOLS, policy="threshold"), "auto"),
     "leaps": (Supermarket(10**6, 5, 0.9), "leaps"),
 }
-every_kind = pytest.mark.parametrize("kind", KINDS)
-of_simulate = pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "leaps"])
+# Lanes take a minute without the JIT, where tests of their own run them.
+PARAMS = {kind: pytest.param(kind, marks=[pytest.mark.book] * (kind == "lanes")) for kind in KINDS}
+every_kind = pytest.mark.parametrize("kind", PARAMS.values())
+of_simulate = pytest.mark.parametrize("kind", [PARAMS[kind] for kind in KINDS if kind != "leaps"])
 
 
 def run_of(kind, schedule=10, seed=1, **more):
